@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+namespace postflight {
+
+// Every cap on what a file may cost us. A file that asks for more is refused
+// with an error that names the cap; nothing is allocated on its word alone.
+struct Limits {
+  // CPython's own cap on decimal integers in text (sys.int_max_str_digits);
+  // converting more is quadratic work.
+  std::uint64_t max_integer_digits = 4300;
+  // What one archive entry may inflate to. Deflate itself can't do better
+  // than 1032:1, so this stops large bombs; small ones stop there.
+  std::uint64_t max_inflated_bytes = 4ULL << 30;
+  // Archives inside archives, pickles inside pickles.
+  std::uint32_t max_nesting = 8;
+  // Items of a zip archive or concatenated archives in one file.
+  std::uint64_t max_archive_entries = 16'000'000;
+};
+
+}  // namespace postflight
