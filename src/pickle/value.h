@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -10,8 +11,8 @@ namespace postflight {
 enum class Kind : std::uint8_t {
   kNone,
   kBoolean,
-  kInteger,       // fits 64 bits
-  kBigInteger,    // text(): two's complement, little-endian, more than 8 bytes
+  kInteger,     // fits 64 bits
+  kBigInteger,  // text(): two's complement, little-endian, more than 8 bytes
   kFloat,
   kString,        // text(): UTF-8 as written, lone surrogates and errors kept
   kLegacyString,  // text(): Python 2's str, bytes in no stated encoding
@@ -22,11 +23,11 @@ enum class Kind : std::uint8_t {
   kList,
   kSet,
   kDict,
-  kGlobal,          // a name that Python would import; here only a name
-  kObject,          // a call that Python would make; here only a record of it
-  kPersistent,      // an id that the reader of the pickle gives a meaning
-  kExtension,       // a code from Python's copyreg registry
-  kBuffer,          // the n-th out-of-band buffer
+  kGlobal,      // a name that Python would import; here only a name
+  kObject,      // a call that Python would make; here only a record of it
+  kPersistent,  // an id that the reader of the pickle gives a meaning
+  kExtension,   // a code from Python's copyreg registry
+  kBuffer,      // the n-th out-of-band buffer
   kReadOnlyBuffer,
 };
 
@@ -44,91 +45,95 @@ struct Items {
   std::span<const T> view() const { return {data, size}; }
 };
 
-// One value of a pickle: 16 bytes, copied freely. Text points into the input,
-// containers into the arena of the Machine or Builder that made them; both
-// must outlive it. Lists, sets, dicts and objects are shared by all copies.
+// One value of a pickle: a kind and a small number or an address, in 8 bytes.
+// Parsing is bound by the memory it writes, so nothing is copied that the
+// input already holds: strings, floats and large integers are addresses of
+// their bytes there, with a string's length read from the bytes before it.
+// Containers lie in the arena of the Machine or Builder that made them. Input
+// and arena must outlive the value. Copies of a list, set, dict or object are
+// the same container.
 class Value {
  public:
-  constexpr Value() : header_(0), integer_(0) {}
+  constexpr Value() = default;  // None
+
+  // How wide the length before a text is; text made by us has kEight.
+  enum class Prefix : std::uint8_t { kOne, kFour, kEight };
 
   static Value none() { return {}; }
-  static Value boolean(bool value) { return {Kind::kBoolean, 0, value}; }
-  static Value integer(std::int64_t value) {
-    return {Kind::kInteger, 0, value};
+  static Value boolean(bool value) {
+    return Value(Kind::kBoolean, 0, std::uint64_t{value});
   }
-  static Value floating(double value) {
-    Value made(Kind::kFloat, 0, 0);
-    made.floating_ = value;
+  // An integer of up to 56 bits, as BININT and its kin have.
+  static Value small(std::int64_t value) {
+    return Value(Kind::kInteger, 0, static_cast<std::uint64_t>(value));
+  }
+  static constexpr bool is_small(std::int64_t value) {
+    return value >= -(std::int64_t{1} << 55) && value < (std::int64_t{1} << 55);
+  }
+  static Value wide_integer(const void* little_endian) {
+    return Value(Kind::kInteger, 1, address(little_endian));
+  }
+  static Value big_endian_float(const void* bytes) {
+    return Value(Kind::kFloat, 0, address(bytes));
+  }
+  static Value native_float(const double* number) {
+    return Value(Kind::kFloat, 1, address(number));
+  }
+  // kString, kLegacyString, kBytes, kByteArray or kBigInteger. The length
+  // stands before the text.
+  static Value text(Kind kind, Prefix prefix, const void* text) {
+    return Value(kind, static_cast<std::uint8_t>(prefix), address(text));
+  }
+  // kTuple or kFrozenSet. counted[0] is count(n), then come n items; nullptr
+  // for the empty one.
+  static Value fixed(Kind kind, const Value* counted) {
+    return Value(kind, 0, address(counted));
+  }
+  static Value count(std::uint64_t items) {
+    Value made;
+    made.bits_ = items;
     return made;
   }
-  // kString, kLegacyString, kBytes, kByteArray or kBigInteger.
-  static Value text(Kind kind, std::string_view text) {
-    Value made(kind, text.size(), 0);
-    made.text_ = text.data();
-    return made;
-  }
-  static Value string(std::string_view text) {
-    return Value::text(Kind::kString, text);
-  }
-  // kTuple or kFrozenSet.
-  static Value fixed(Kind kind, std::span<const Value> items) {
-    Value made(kind, items.size(), 0);
-    made.items_ = items.data();
-    return made;
-  }
+  std::uint64_t count() const { return bits_; }
   // kList or kSet.
-  static Value growing(Kind kind, Items<Value>* items) {
-    Value made(kind, 0, 0);
-    made.growing_ = items;
-    return made;
+  static Value growing(Kind kind, const Items<Value>* items) {
+    return Value(kind, 0, address(items));
   }
-  static Value dict(Items<Pair>* pairs) {
-    Value made(Kind::kDict, 0, 0);
-    made.pairs_ = pairs;
-    return made;
+  static Value dict(const Items<Pair>* pairs) {
+    return Value(Kind::kDict, 0, address(pairs));
   }
   static Value global(const Global* global) {
-    Value made(Kind::kGlobal, 0, 0);
-    made.global_ = global;
-    return made;
+    return Value(Kind::kGlobal, 0, address(global));
   }
-  static Value object(Object* object) {
-    Value made(Kind::kObject, 0, 0);
-    made.object_ = object;
-    return made;
+  static Value object(const Object* object) {
+    return Value(Kind::kObject, 0, address(object));
   }
   static Value persistent(const Value* id) {
-    Value made(Kind::kPersistent, 0, 0);
-    made.items_ = id;
-    return made;
+    return Value(Kind::kPersistent, 0, address(id));
   }
   // kExtension, kBuffer or kReadOnlyBuffer.
-  static Value numbered(Kind kind, std::int64_t number) {
-    return {kind, 0, number};
+  static Value numbered(Kind kind, std::uint32_t number) {
+    return Value(kind, 0, number);
   }
 
-  Kind kind() const { return static_cast<Kind>(header_ & 0xff); }
+  Kind kind() const { return static_cast<Kind>(bits_ & kKindMask); }
   bool is(Kind kind) const { return this->kind() == kind; }
 
   // Each accessor is for the kinds named with it only.
-  bool boolean() const { return integer_ != 0; }
-  std::int64_t integer() const { return integer_; }  // and numbered kinds
-  double floating() const { return floating_; }
-  std::string_view text() const { return {text_, header_ >> 8}; }
-  std::span<const Value> items() const {  // tuple, frozenset, list, set
-    return is(Kind::kTuple) || is(Kind::kFrozenSet)
-               ? std::span<const Value>(items_, header_ >> 8)
-               : growing_->view();
-  }
-  std::span<const Pair> pairs() const;  // dict
-  const Global& global() const { return *global_; }
-  const Object& object() const { return *object_; }
-  const Value& persistent_id() const { return *items_; }
+  bool boolean() const { return number() != 0; }
+  std::int64_t integer() const;  // also of the numbered kinds
+  double floating() const;
+  std::string_view text() const;
+  std::span<const Value> items() const;  // tuple, frozenset, list, set
+  std::span<const Pair> pairs() const;   // dict
+  const Global& global() const { return *at<const Global>(); }
+  const Object& object() const { return *at<const Object>(); }
+  const Value& persistent_id() const { return *at<const Value>(); }
 
   // For those who build: a list's or set's items, a dict's pairs.
-  Items<Value>* growing_items() const { return growing_; }
-  Items<Pair>* growing_pairs() const { return pairs_; }
-  Object* mutable_object() const { return object_; }
+  Items<Value>* growing_items() const { return at<Items<Value>>(); }
+  Items<Pair>* growing_pairs() const { return at<Items<Pair>>(); }
+  Object* mutable_object() const { return at<Object>(); }
 
   // Two values with the same non-null identity are one object in Python.
   // Null for those where that makes no difference (numbers, None, ()).
@@ -139,52 +144,36 @@ class Value {
   const Value* find(std::string_view key) const;
 
  private:
-  Value(Kind kind, std::uint64_t size, std::int64_t integer)
-      : header_(static_cast<std::uint64_t>(kind) | size << 8),
-        integer_(integer) {}
+  static constexpr std::uint64_t kKindMask = 31;
+  static constexpr int kFormShift = 5;
+  static constexpr int kPayloadShift = 8;
 
-  std::uint64_t header_;  // kind in the low byte, size of text or tuple above
-  union {
-    std::int64_t integer_;
-    double floating_;
-    const char* text_;
-    const Value* items_;
-    Items<Value>* growing_;
-    Items<Pair>* pairs_;
-    const Global* global_;
-    Object* object_;
-  };
+  Value(Kind kind, std::uint8_t form, std::uint64_t payload)
+      : bits_(static_cast<std::uint64_t>(kind) |
+              std::uint64_t{form} << kFormShift | payload << kPayloadShift) {}
+
+  static std::uint64_t address(const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+  }
+  template <class T>
+  T* at() const {
+    return reinterpret_cast<T*>(bits_ >> kPayloadShift);
+  }
+  std::int64_t number() const {
+    return static_cast<std::int64_t>(bits_) >> kPayloadShift;
+  }
+  unsigned form() const {
+    return static_cast<unsigned>(bits_ >> kFormShift & 7);
+  }
+
+  // Kind in 5 bits, form in 3, then the number or address: user addresses
+  // have 47 bits, or 56 where a program asks for them.
+  std::uint64_t bits_ = 0;
 };
 
 struct Pair {
   Value key;
   Value value;
 };
-
-struct Global {
-  std::string_view module;
-  std::string_view name;
-};
-
-// How Python would make an object.
-enum class Making : std::uint8_t {
-  kReduce,    // callable(*arguments)
-  kNew,       // callable.__new__(callable, *arguments)
-  kNewEx,     // callable.__new__(callable, *arguments, **keywords)
-  kInstance,  // callable(*arguments), by INST or OBJ of protocols 0 and 1
-  kTouched,   // no call: state or items were given to `callable` itself
-};
-
-struct Object {
-  Making making = Making::kReduce;
-  Value callable;
-  Value arguments;
-  Value keywords;            // None unless kNewEx
-  Items<Value> states;       // each BUILD's, in order
-  Items<Value> items;        // appended or added
-  Items<Pair> pairs;         // set by key
-};
-
-inline std::span<const Pair> Value::pairs() const { return pairs_->view(); }
 
 }  // namespace postflight

@@ -1,0 +1,55 @@
+#include "base/arena.h"
+
+#include <algorithm>
+
+namespace postflight {
+namespace {
+
+// Chunks double from the first size to the last, so that a small pickle costs
+// little and a large one few allocations. Pages nobody writes to stay free.
+constexpr std::size_t kFirstChunk = 16 << 10;
+constexpr std::size_t kLastChunk = 4 << 20;
+
+}  // namespace
+
+char* Arena::allocate_text(std::size_t size) {
+  const std::size_t words = (size + kAlignment - 1) / kAlignment;
+  return reinterpret_cast<char*>(allocate<std::uint64_t>(words));
+}
+
+void Arena::reset() {
+  for (const Chunk& chunk : large_)
+    reserved_ -= chunk.size;
+  large_.clear();
+  used_chunks_ = 0;
+  next_ = end_ = nullptr;
+}
+
+void* Arena::allocate_elsewhere(std::size_t bytes) {
+  // Anything that would waste much of a chunk gets memory of its own.
+  if (bytes > kLastChunk / 4 ||
+      (bytes > kFirstChunk && used_chunks_ == chunks_.size() &&
+       (chunks_.empty() || bytes > chunks_.back().size / 2))) {
+    large_.push_back(
+        {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes});
+    reserved_ += bytes;
+    return large_.back().memory.get();
+  }
+  while (used_chunks_ < chunks_.size() && chunks_[used_chunks_].size < bytes)
+    ++used_chunks_;
+  if (used_chunks_ == chunks_.size()) {
+    const std::size_t size =
+        chunks_.empty() ? kFirstChunk
+                        : std::min(chunks_.back().size * 2, kLastChunk);
+    const std::size_t enough = std::max(size, bytes);
+    chunks_.push_back(
+        {std::make_unique_for_overwrite<std::byte[]>(enough), enough});
+    reserved_ += enough;
+  }
+  const Chunk& chunk = chunks_[used_chunks_++];
+  next_ = chunk.memory.get() + bytes;
+  end_ = chunk.memory.get() + chunk.size;
+  return chunk.memory.get();
+}
+
+}  // namespace postflight

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace postflight {
+
+// Memory that is handed out piece by piece and given back all at once. An
+// allocation is a pointer bump in the header, which a pmr resource's virtual
+// call is not: bench/pickle_bench shows what that is worth.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Arena&&) = default;
+  Arena& operator=(Arena&&) = default;
+
+  // Uninitialised room for `count` values.
+  template <class T>
+  T* allocate(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    static_assert(alignof(T) <= kAlignment && sizeof(T) % kAlignment == 0);
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes > static_cast<std::size_t>(end_ - next_)) [[unlikely]]
+      return static_cast<T*>(allocate_elsewhere(bytes));
+    T* const room = reinterpret_cast<T*>(next_);
+    next_ += bytes;
+    return room;
+  }
+
+  template <class T>
+  T* make(const T& value = {}) {
+    return new (allocate<T>(1)) T(value);
+  }
+
+  // Uninitialised room for text.
+  char* allocate_text(std::size_t size);
+
+  // Takes back everything allocated so far, keeping the memory for reuse.
+  void reset();
+
+  // What the arena holds, whether handed out or not.
+  std::uint64_t reserved_bytes() const { return reserved_; }
+
+ private:
+  static constexpr std::size_t kAlignment = 8;
+
+  struct Chunk {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t size = 0;
+  };
+
+  void* allocate_elsewhere(std::size_t bytes);
+
+  std::byte* next_ = nullptr;
+  std::byte* end_ = nullptr;
+  std::vector<Chunk> chunks_;
+  std::size_t used_chunks_ = 0;
+  std::vector<Chunk> large_;  // one allocation each; not kept by reset()
+  std::uint64_t reserved_ = 0;
+};
+
+}  // namespace postflight

@@ -1,0 +1,437 @@
+#include "pickle/machine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "pickle/text_form.h"
+
+namespace postflight {
+namespace {
+
+// A memo slot that was not filled; no opcode makes such a value.
+constexpr Kind kNothing{31};
+
+// BINGET's keys have one byte, so that many slots are always there.
+constexpr std::uint64_t kNearMemo = 256;
+
+// How many bytes are run between two looks at the ends of input and stack.
+constexpr std::uint64_t kBlock = 2048;
+
+// Of the opcodes that the loop runs itself: BINFLOAT's, or LONG1's size.
+constexpr std::uint64_t kLongestArgument = 8;
+
+template <class T>
+T load_number(const std::uint8_t*& next) {
+  T number;
+  std::memcpy(&number, next, sizeof(T));
+  next += sizeof(T);
+  return number;
+}
+
+}  // namespace
+
+Result<Pickle> Machine::load(Bytes bytes) {
+  begin_ = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  next_ = at_ = begin_;
+  end_ = begin_ + bytes.size();
+  protocol_ = 0;
+  buffers_ = 0;
+  top_ = fence_ = stack_.get();
+  memo_.assign(kNearMemo, Value::numbered(kNothing, 0));
+  far_memo_.clear();
+  memo_count_ = 0;
+  reserve_stack();
+  return run<Pace::kBlocks>();
+}
+
+std::uint64_t Machine::memory_bytes() const {
+  constexpr std::uint64_t kMapNode = 64;
+  return arena_.reserved_bytes() + stack_capacity_ * sizeof(Value) +
+         memo_.capacity() * sizeof(Value) + far_memo_.size() * kMapNode;
+}
+
+// Two things make this loop fast. The registers live in locals: stores through
+// `top` could otherwise change any member as far as the compiler knows, and
+// each opcode would reload them all. And the checks that there is another
+// opcode, that its fixed-size argument is there and that the stack has room
+// are made once for a block of bytes: an opcode pushes at most one value and
+// takes at least one byte. The last bytes of the input are run one by one.
+template <Machine::Pace kPace>
+Result<Pickle> Machine::run() {
+  constexpr bool kCareful = kPace == Pace::kOneByOne;
+  const std::uint8_t* next = next_;
+  const std::uint8_t* const end = end_;
+  const std::uint8_t* block_end = next;
+  Value* bottom = stack_.get();
+  Value* top = top_;
+  Value* fence = fence_;  // the first item above the topmost mark
+  const Value* memo = memo_.data();
+  std::uint64_t wanted = 0;
+
+  const auto left = [&] { return static_cast<std::uint64_t>(end - next); };
+  const auto lacks = [&](std::uint64_t size) {
+    wanted = size;
+    return kCareful && left() < size;
+  };
+  const auto lacks_text = [&](std::uint64_t size) {
+    wanted = size;
+    return left() < size;
+  };
+  const auto below = [&](std::ptrdiff_t count) { return top - fence < count; };
+  const auto save = [&](const std::uint8_t* at) {
+    at_ = at;
+    next_ = next;
+    top_ = top;
+    fence_ = fence;
+  };
+  const auto load = [&] {
+    next = next_;
+    bottom = stack_.get();
+    top = top_;
+    fence = fence_;
+    memo = memo_.data();
+  };
+
+  for (;;) {
+    if (next >= block_end) [[unlikely]] {
+      save(next);
+      if (kCareful && next == end)
+        return broken(ErrorKind::kCorrupt, "the pickle ends without STOP");
+      if (!kCareful && left() <= kLongestArgument)
+        return run<Pace::kOneByOne>();
+      reserve_stack();
+      load();
+      block_end = kCareful ? next + 1
+                           : next + std::min(left() - kLongestArgument, kBlock);
+    }
+    const std::uint8_t* const at = next;
+    const Opcode opcode{*next++};
+    switch (opcode) {
+      case Opcode::kBinGet: {
+        if (lacks(1)) [[unlikely]]
+          goto too_short;
+        const Value& found = memo[*next++];
+        if (found.is(kNothing)) [[unlikely]]
+          goto not_in_memo;
+        *top++ = found;
+        continue;
+      }
+      case Opcode::kLongBinGet: {
+        if (lacks(4)) [[unlikely]]
+          goto too_short;
+        const Value* const found = recall(load_number<std::uint32_t>(next));
+        if (found == nullptr) [[unlikely]]
+          goto not_in_memo;
+        *top++ = *found;
+        continue;
+      }
+      case Opcode::kBinPut:
+        if (lacks(1)) [[unlikely]]
+          goto too_short;
+        if (below(1)) [[unlikely]]
+          goto underflow;
+        remember(*next++, top[-1]);
+        continue;
+      case Opcode::kLongBinPut:
+        if (lacks(4)) [[unlikely]]
+          goto too_short;
+        if (below(1)) [[unlikely]]
+          goto underflow;
+        remember(load_number<std::uint32_t>(next), top[-1]);
+        memo = memo_.data();
+        continue;
+      case Opcode::kMemoize:
+        if (below(1)) [[unlikely]]
+          goto underflow;
+        remember(memo_count_, top[-1]);
+        memo = memo_.data();
+        continue;
+      case Opcode::kBinUnicode:
+        if (lacks(4)) [[unlikely]]
+          goto too_short;
+        if (lacks_text(load_number<std::uint32_t>(next))) [[unlikely]]
+          goto too_short;
+        *top++ = Value::text(Kind::kString, Value::Prefix::kFour, next);
+        next += wanted;
+        continue;
+      case Opcode::kShortBinUnicode:
+        if (lacks(1)) [[unlikely]]
+          goto too_short;
+        if (lacks_text(*next++)) [[unlikely]]
+          goto too_short;
+        *top++ = Value::text(Kind::kString, Value::Prefix::kOne, next);
+        next += wanted;
+        continue;
+      case Opcode::kBinInt1:
+        if (lacks(1)) [[unlikely]]
+          goto too_short;
+        *top++ = Value::small(*next++);
+        continue;
+      case Opcode::kBinInt2:
+        if (lacks(2)) [[unlikely]]
+          goto too_short;
+        *top++ = Value::small(load_number<std::uint16_t>(next));
+        continue;
+      case Opcode::kBinInt:
+        if (lacks(4)) [[unlikely]]
+          goto too_short;
+        *top++ = Value::small(load_number<std::int32_t>(next));
+        continue;
+      case Opcode::kLong1: {
+        if (lacks(1)) [[unlikely]]
+          goto too_short;
+        if (lacks_text(*next++)) [[unlikely]]
+          goto too_short;
+        if (wanted == 8) {  // as torch writes all of them
+          *top++ = Value::wide_integer(next);
+        } else {
+          *top++ = integer_from_twos_complement(
+              {reinterpret_cast<const char*>(next), wanted}, arena_);
+        }
+        next += wanted;
+        continue;
+      }
+      case Opcode::kBinFloat:
+        if (lacks(8)) [[unlikely]]
+          goto too_short;
+        *top++ = Value::big_endian_float(next);
+        next += 8;
+        continue;
+      case Opcode::kNone:
+        *top++ = Value::none();
+        continue;
+      case Opcode::kNewTrue:
+        *top++ = Value::boolean(true);
+        continue;
+      case Opcode::kNewFalse:
+        *top++ = Value::boolean(false);
+        continue;
+      case Opcode::kMark:
+        *top++ = Value::count(static_cast<std::uint64_t>(fence - bottom));
+        fence = top;
+        continue;
+      case Opcode::kEmptyDict:
+        *top++ = Value::dict(arena_.make<Items<Pair>>());
+        continue;
+      case Opcode::kEmptyList:
+        *top++ = Value::growing(Kind::kList, arena_.make<Items<Value>>());
+        continue;
+      case Opcode::kEmptyTuple:
+        *top++ = Value::fixed(Kind::kTuple, nullptr);
+        continue;
+      case Opcode::kTuple1:
+      case Opcode::kTuple2:
+      case Opcode::kTuple3: {
+        const int count = static_cast<int>(opcode) - 0x84;
+        if (below(count)) [[unlikely]]
+          goto underflow;
+        const Value* const items = keep(top - count, top);
+        top -= count;
+        *top++ = Value::fixed(Kind::kTuple, items);
+        continue;
+      }
+      case Opcode::kTuple: {
+        if (fence == bottom) [[unlikely]]
+          goto no_mark;
+        const Value* const items = keep(fence, top);
+        top = fence - 1;
+        fence = bottom + top->count();
+        *top++ = Value::fixed(Kind::kTuple, items);
+        continue;
+      }
+      case Opcode::kAppends: {
+        if (fence == bottom) [[unlikely]]
+          goto no_mark;
+        Value* const first = fence;
+        const std::size_t count = static_cast<std::size_t>(top - first);
+        top = first - 1;
+        fence = bottom + top->count();
+        if (top == fence) [[unlikely]]
+          goto underflow;
+        append(*items_of(top[-1], Kind::kList), first, count);
+        continue;
+      }
+      case Opcode::kSetItems: {
+        if (fence == bottom) [[unlikely]]
+          goto no_mark;
+        Value* const first = fence;
+        const std::size_t count = static_cast<std::size_t>(top - first);
+        top = first - 1;
+        fence = bottom + top->count();
+        if (top == fence || count % 2 != 0) [[unlikely]]
+          goto underflow;
+        append(*pairs_of(top[-1]), reinterpret_cast<const Pair*>(first),
+               count / 2);
+        continue;
+      }
+      case Opcode::kAppend:
+        if (below(2)) [[unlikely]]
+          goto underflow;
+        --top;
+        append(*items_of(top[-1], Kind::kList), top, 1);
+        continue;
+      case Opcode::kSetItem:
+        if (below(3)) [[unlikely]]
+          goto underflow;
+        top -= 2;
+        append(*pairs_of(top[-1]), reinterpret_cast<const Pair*>(top), 1);
+        continue;
+      case Opcode::kPop:
+        if (top == fence && fence == bottom) [[unlikely]]
+          goto underflow;
+        --top;
+        if (top < fence)  // it was a mark
+          fence = bottom + top->count();
+        continue;
+      case Opcode::kStop:
+        if (below(1)) [[unlikely]]
+          goto underflow;
+        return Pickle{top[-1], static_cast<std::uint64_t>(next - begin_),
+                      protocol_};
+      default:
+        save(at);
+        TRY(run_rare(opcode));
+        load();
+        continue;
+    }
+  too_short:
+    save(at);
+    return too_short(opcode, wanted);
+  underflow:
+    save(at);
+    return underflow(opcode);
+  no_mark:
+    save(at);
+    return broken(ErrorKind::kCorrupt,
+                  fmt::format("{} finds no MARK", name_of(opcode)));
+  not_in_memo:
+    save(at);
+    return broken(ErrorKind::kCorrupt,
+                  fmt::format("{} asks for a memo entry that was never made",
+                              name_of(opcode)));
+  }
+}
+
+Items<Value>* Machine::items_of(Value& target, Kind container) {
+  if (target.is(container)) [[likely]]
+    return target.growing_items();
+  return &object_of(target)->items;
+}
+
+Items<Pair>* Machine::pairs_of(Value& target) {
+  if (target.is(Kind::kDict)) [[likely]]
+    return target.growing_pairs();
+  return &object_of(target)->pairs;
+}
+
+Object* Machine::object_of(Value& target) {
+  if (!target.is(Kind::kObject)) {
+    Object* const object = arena_.make<Object>();
+    object->making = Making::kTouched;
+    object->callable = target;
+    target = Value::object(object);
+  }
+  return target.mutable_object();
+}
+
+const Value* Machine::keep(const Value* first, const Value* last) {
+  if (first == last)
+    return nullptr;
+  const std::size_t count = static_cast<std::size_t>(last - first);
+  Value* const items = arena_.allocate<Value>(count + 1);
+  items[0] = Value::count(count);
+  std::copy_n(first, count, items + 1);
+  return items;
+}
+
+template <class T>
+void Machine::grow(Items<T>& items, std::size_t needed) {
+  if (needed > std::numeric_limits<std::uint32_t>::max())
+    throw std::bad_alloc();  // 32 GB of values in one container
+  // The first batch is often the only one, so it gets no spare room.
+  const std::size_t room =
+      items.size == 0 && needed > 1
+          ? needed
+          : std::max<std::size_t>(needed + items.size / 2, 4);
+  T* const data = arena_.allocate<T>(room);
+  std::copy_n(items.data, items.size, data);
+  items.data = data;
+  items.capacity = static_cast<std::uint32_t>(room);
+}
+
+template void Machine::grow(Items<Value>&, std::size_t);
+template void Machine::grow(Items<Pair>&, std::size_t);
+
+Value* Machine::pop_mark() {
+  if (fence_ == stack_.get())
+    return nullptr;
+  Value* const first = fence_;
+  fence_ = stack_.get() + first[-1].count();
+  return first;
+}
+
+void Machine::reserve_stack() {
+  const std::size_t depth = static_cast<std::size_t>(top_ - stack_.get());
+  if (stack_capacity_ - depth >= kBlock)
+    return;
+  const std::size_t fence = static_cast<std::size_t>(fence_ - stack_.get());
+  const std::size_t capacity = stack_capacity_ * 2 + kBlock;
+  void* const memory =
+      std::realloc(static_cast<void*>(stack_.get()), capacity * sizeof(Value));
+  if (memory == nullptr)
+    throw std::bad_alloc();
+  static_cast<void>(stack_.release());
+  stack_.reset(static_cast<Value*>(memory));
+  stack_capacity_ = capacity;
+  top_ = stack_.get() + depth;
+  fence_ = stack_.get() + fence;
+}
+
+void Machine::remember(std::uint64_t key, Value value) {
+  if (key < memo_.size()) {
+    memo_count_ += memo_[key].is(kNothing);
+    memo_[key] = value;
+  } else if (key == memo_.size()) {
+    ++memo_count_;
+    memo_.push_back(value);
+  } else {
+    remember_far(key, value);
+  }
+}
+
+void Machine::remember_far(std::uint64_t key, Value value) {
+  // Entries that were made pay for a few that were skipped.
+  if (key < memo_count_ + kNearMemo) {
+    memo_.resize(key, Value::numbered(kNothing, 0));
+    remember(key, value);
+    return;
+  }
+  memo_count_ += far_memo_.insert_or_assign(key, value).second;
+}
+
+const Value* Machine::recall(std::uint64_t key) const {
+  if (key < memo_.size() && !memo_[key].is(kNothing)) [[likely]]
+    return &memo_[key];
+  const auto found = far_memo_.find(key);
+  return found == far_memo_.end() ? nullptr : &found->second;
+}
+
+tl::unexpected<Error> Machine::too_short(Opcode opcode, std::uint64_t wanted) {
+  return broken(ErrorKind::kCorrupt,
+                fmt::format("{} wants {} bytes, {} are left", name_of(opcode),
+                            wanted, left()));
+}
+
+tl::unexpected<Error> Machine::underflow(Opcode opcode) {
+  return broken(
+      ErrorKind::kCorrupt,
+      fmt::format("{} finds too little on the stack", name_of(opcode)));
+}
+
+tl::unexpected<Error> Machine::broken(ErrorKind kind, std::string_view what) {
+  return fail(kind, "byte {}: {}", at_ - begin_, what);
+}
+
+}  // namespace postflight

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "pickle/object.h"
+#include "pickle/opcode.h"
+#include "pickle/value.h"
+
+namespace postflight {
+
+// One pickle as read: its value and where it ended.
+struct Pickle {
+  Value root;
+  std::uint64_t size = 0;  // bytes from the start up to and with STOP
+  int protocol = 0;        // as PROTO says; 0 where there is none
+};
+
+// Reads pickles of protocols 0 to 5 without ever importing, calling or
+// executing anything: globals, calls, extension codes and out-of-band buffers
+// become inert values.
+//
+// Three things keep hostile input cheap. No opcode recurses, so depth costs
+// nothing. No count or index from the input is believed before the bytes
+// behind it were seen. And every opcode makes at most about 50 bytes of values
+// for each of its own bytes, which bounds memory by 64 times the input.
+//
+// A refused opcode leaves nothing behind: a failed load() can be followed by
+// another one.
+class Machine {
+ public:
+  explicit Machine(const Limits& limits = {}) : limits_(limits) {}
+
+  // Reads the pickle at the front of `bytes`; more may follow it. Its values
+  // are valid while `bytes` and this machine are, and until reset().
+  Result<Pickle> load(Bytes bytes);
+
+  // Forgets all values made so far but keeps their memory for the next load.
+  void reset() { arena_.reset(); }
+
+  // What all values, the stack and the memo take.
+  std::uint64_t memory_bytes() const;
+
+ private:
+  enum class Pace { kBlocks, kOneByOne };
+  template <Pace kPace>
+  Result<Pickle> run();
+  // The opcodes that are rare or long; they work on next_ and top_.
+  Result<> run_rare(Opcode opcode);
+  Result<> run_bare(Opcode opcode);
+  Result<> run_counted(const OpcodeInfo& info);
+  Result<> run_text(Opcode opcode);
+  Result<> make_object(Opcode opcode, Making making);
+  Result<> make_instance(Value* first, Value callable, const Value* arguments);
+  Result<> get(std::uint64_t key);
+  Result<> put(std::uint64_t key);
+
+  // The items of the list, set or object that `target` is; what is neither is
+  // replaced by an object that records what was done to it.
+  Items<Value>* items_of(Value& target, Kind container);
+  Items<Pair>* pairs_of(Value& target);
+  Object* object_of(Value& target);
+
+  template <class T>
+  void append(Items<T>& items, const T* from, std::size_t count) {
+    const std::size_t needed = items.size + count;
+    if (needed > items.capacity)
+      grow(items, needed);
+    if (count == 1)  // most lists; not worth a call of memmove
+      items.data[items.size] = *from;
+    else
+      std::copy_n(from, count, items.data + items.size);
+    items.size = static_cast<std::uint32_t>(needed);
+  }
+  template <class T>
+  void grow(Items<T>& items, std::size_t needed);
+
+  // Takes the topmost mark away and returns the first item above it, which
+  // the mark lies below; nullptr if there is none.
+  Value* pop_mark();
+  Result<Value*> mark_of(Opcode opcode);
+  // A tuple's items: a copy of the stack from `first` up to `last`.
+  const Value* keep(const Value* first, const Value* last);
+  bool has(std::size_t count) const {
+    return static_cast<std::size_t>(top_ - fence_) >= count;
+  }
+  void push(Value value) { *top_++ = value; }
+  // Makes room for a block's pushes.
+  void reserve_stack();
+
+  void remember(std::uint64_t key, Value value);
+  void remember_far(std::uint64_t key, Value value);
+  const Value* recall(std::uint64_t key) const;
+
+  Result<std::string_view> take_line(Opcode opcode);
+  Result<Value> take_text(const OpcodeInfo& info, std::uint64_t size);
+  Result<std::uint64_t> take_count(const OpcodeInfo& info);
+  std::uint64_t left() const {
+    return static_cast<std::uint64_t>(end_ - next_);
+  }
+
+  tl::unexpected<Error> too_short(Opcode opcode, std::uint64_t wanted);
+  tl::unexpected<Error> underflow(Opcode opcode);
+  tl::unexpected<Error> broken(ErrorKind kind, std::string_view what);
+
+  struct Free {
+    void operator()(Value* memory) const { std::free(memory); }
+  };
+
+  Limits limits_;
+  Arena arena_;
+
+  const std::uint8_t* begin_ = nullptr;
+  const std::uint8_t* at_ = nullptr;  // the opcode being run
+  const std::uint8_t* next_ = nullptr;
+  const std::uint8_t* end_ = nullptr;
+  int protocol_ = 0;
+  std::uint32_t buffers_ = 0;
+
+  // Grown by realloc, which moves pages of large stacks instead of copying
+  // them. A mark takes a slot and holds the depth of the fence before it; what
+  // lies below fence_, the item above the topmost mark, may not be popped.
+  std::unique_ptr<Value, Free> stack_;
+  std::size_t stack_capacity_ = 0;
+  Value* top_ = nullptr;
+  Value* fence_ = nullptr;
+
+  // Writers number memo entries 0, 1, 2, ... so a vector beats a map; keys
+  // that would leave a large gap go to the map.
+  std::vector<Value> memo_;
+  std::unordered_map<std::uint64_t, Value> far_memo_;
+  std::uint64_t memo_count_ = 0;
+};
+
+}  // namespace postflight

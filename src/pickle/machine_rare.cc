@@ -1,0 +1,323 @@
+// The opcodes that are rare or long. Machine::run() saves its registers and
+// calls run_rare() for them.
+
+#include "pickle/machine.h"
+#include "pickle/text_form.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace postflight {
+
+Result<> Machine::run_rare(Opcode opcode) {
+  const OpcodeInfo* const info = opcode_info(static_cast<std::uint8_t>(opcode));
+  if (info == nullptr)
+    return broken(ErrorKind::kCorrupt,
+                  fmt::format("0x{:02x} is no pickle opcode",
+                              static_cast<unsigned>(opcode)));
+  switch (info->argument) {
+    case Argument::kNone:
+      return run_bare(opcode);
+    case Argument::kLine:
+    case Argument::kTwoLines:
+      return run_text(opcode);
+    default:
+      return run_counted(*info);
+  }
+}
+
+Result<> Machine::run_bare(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kDup:
+      if (!has(1))
+        return underflow(opcode);
+      push(top_[-1]);
+      return {};
+    case Opcode::kPopMark: {
+      Value* const first = TRY(mark_of(opcode));
+      top_ = first - 1;
+      return {};
+    }
+    case Opcode::kEmptySet:
+      push(Value::growing(Kind::kSet, arena_.make<Items<Value>>()));
+      return {};
+    case Opcode::kList: {
+      Value* const first = TRY(mark_of(opcode));
+      Items<Value>* const items = arena_.make<Items<Value>>();
+      append(*items, first, static_cast<std::size_t>(top_ - first));
+      top_ = first - 1;
+      push(Value::growing(Kind::kList, items));
+      return {};
+    }
+    case Opcode::kDict: {
+      Value* const first = TRY(mark_of(opcode));
+      const std::size_t count = static_cast<std::size_t>(top_ - first);
+      if (count % 2 != 0)
+        return underflow(opcode);
+      Items<Pair>* const pairs = arena_.make<Items<Pair>>();
+      append(*pairs, reinterpret_cast<const Pair*>(first), count / 2);
+      top_ = first - 1;
+      push(Value::dict(pairs));
+      return {};
+    }
+    case Opcode::kFrozenSet: {
+      Value* const first = TRY(mark_of(opcode));
+      const Value* const items = keep(first, top_);
+      top_ = first - 1;
+      push(Value::fixed(Kind::kFrozenSet, items));
+      return {};
+    }
+    case Opcode::kAddItems: {
+      Value* const first = TRY(mark_of(opcode));
+      const std::size_t count = static_cast<std::size_t>(top_ - first);
+      top_ = first - 1;
+      if (!has(1))
+        return underflow(opcode);
+      append(*items_of(top_[-1], Kind::kSet), first, count);
+      return {};
+    }
+    case Opcode::kBinPersId:
+      if (!has(1))
+        return underflow(opcode);
+      top_[-1] = Value::persistent(arena_.make(top_[-1]));
+      return {};
+    case Opcode::kReduce:
+      return make_object(opcode, Making::kReduce);
+    case Opcode::kNewObj:
+      return make_object(opcode, Making::kNew);
+    case Opcode::kNewObjEx:
+      return make_object(opcode, Making::kNewEx);
+    case Opcode::kObj: {
+      Value* const first = TRY(mark_of(opcode));
+      if (first == top_)
+        return underflow(opcode);
+      const Value callable = *first;
+      return make_instance(first, callable, keep(first + 1, top_));
+    }
+    case Opcode::kBuild: {
+      if (!has(2))
+        return underflow(opcode);
+      const Value state = *--top_;
+      append(object_of(top_[-1])->states, &state, 1);
+      return {};
+    }
+    case Opcode::kStackGlobal: {
+      if (!has(2))
+        return underflow(opcode);
+      const Value name = *--top_;
+      const Value module = *--top_;
+      if (!module.is(Kind::kString) || !name.is(Kind::kString))
+        return broken(ErrorKind::kCorrupt,
+                      "STACK_GLOBAL wants two strings on the stack");
+      push(Value::global(arena_.make(Global{module.text(), name.text()})));
+      return {};
+    }
+    case Opcode::kNextBuffer:
+      push(Value::numbered(Kind::kBuffer, buffers_++));
+      return {};
+    case Opcode::kReadOnlyBuffer:
+      if (!has(1))
+        return underflow(opcode);
+      if (top_[-1].is(Kind::kBuffer))
+        top_[-1] =
+            Value::numbered(Kind::kReadOnlyBuffer,
+                            static_cast<std::uint32_t>(top_[-1].integer()));
+      return {};
+    default:
+      return broken(ErrorKind::kUnsupported,
+                    fmt::format("{} is not read", name_of(opcode)));
+  }
+}
+
+Result<> Machine::run_counted(const OpcodeInfo& info) {
+  const auto count = TRY(take_count(info));
+  switch (info.code) {
+    case Opcode::kProto:
+      if (count > kHighestProtocol)
+        return broken(ErrorKind::kUnsupported,
+                      fmt::format("pickle protocol {} is newer than {}", count,
+                                  kHighestProtocol));
+      protocol_ = static_cast<int>(count);
+      return {};
+    case Opcode::kFrame:
+      if (count > left())
+        return too_short(info.code, count);
+      return {};
+    case Opcode::kExt1:
+    case Opcode::kExt2:
+    case Opcode::kExt4:
+      if (count == 0 || count > 0x7fffffff)
+        return broken(ErrorKind::kCorrupt,
+                      "extension codes go from 1 to 2147483647");
+      push(
+          Value::numbered(Kind::kExtension, static_cast<std::uint32_t>(count)));
+      return {};
+    default:
+      break;
+  }
+
+  push(TRY(take_text(info, count)));
+  return {};
+}
+
+Result<> Machine::run_text(Opcode opcode) {
+  const std::string_view line = TRY(take_line(opcode));
+  const auto push_read = [this](Result<Value> read) -> Result<> {
+    if (!read)
+      return broken(read.error().kind(), read.error().message());
+    push(*read);
+    return {};
+  };
+  switch (opcode) {
+    case Opcode::kInt:
+      return push_read(integer_from_int_line(line, arena_, limits_));
+    case Opcode::kLong:
+      return push_read(integer_from_long_line(line, arena_, limits_));
+    case Opcode::kFloat:
+      return push_read(float_from_line(line, arena_));
+    case Opcode::kString:
+      return push_read(legacy_string_from_line(line, arena_));
+    case Opcode::kUnicode:
+      return push_read(string_from_line(line, arena_));
+    case Opcode::kPersId:
+      push(Value::persistent(
+          arena_.make(kept_text(Kind::kString, line, arena_))));
+      return {};
+    case Opcode::kGet:
+    case Opcode::kPut: {
+      const Result<std::uint64_t> key = memo_key_from_line(line);
+      if (!key)
+        return broken(key.error().kind(), key.error().message());
+      return opcode == Opcode::kGet ? get(*key) : put(*key);
+    }
+    case Opcode::kGlobal: {
+      const std::string_view name = TRY(take_line(opcode));
+      push(Value::global(arena_.make(Global{line, name})));
+      return {};
+    }
+    default: {  // INST
+      const std::string_view name = TRY(take_line(opcode));
+      Value* const first = TRY(mark_of(opcode));
+      const Value callable = Value::global(arena_.make(Global{line, name}));
+      return make_instance(first, callable, keep(first, top_));
+    }
+  }
+}
+
+Result<> Machine::make_object(Opcode opcode, Making making) {
+  const bool keywords = making == Making::kNewEx;
+  if (!has(keywords ? 3 : 2))
+    return underflow(opcode);
+  Object object;
+  object.making = making;
+  if (keywords)
+    object.keywords = *--top_;
+  object.arguments = *--top_;
+  object.callable = *--top_;
+  push(Value::object(arena_.make(object)));
+  return {};
+}
+
+Result<> Machine::make_instance(Value* first, Value callable,
+                                const Value* arguments) {
+  Object object;
+  object.making = Making::kInstance;
+  object.callable = callable;
+  object.arguments = Value::fixed(Kind::kTuple, arguments);
+  top_ = first - 1;
+  push(Value::object(arena_.make(object)));
+  return {};
+}
+
+Result<> Machine::get(std::uint64_t key) {
+  const Value* const found = recall(key);
+  if (found == nullptr)
+    return broken(ErrorKind::kCorrupt,
+                  "GET asks for a memo entry that was never made");
+  push(*found);
+  return {};
+}
+
+Result<> Machine::put(std::uint64_t key) {
+  if (!has(1))
+    return underflow(Opcode::kPut);
+  remember(key, top_[-1]);
+  return {};
+}
+
+Result<Value*> Machine::mark_of(Opcode opcode) {
+  Value* const first = pop_mark();
+  if (first == nullptr)
+    return broken(ErrorKind::kCorrupt,
+                  fmt::format("{} finds no MARK", name_of(opcode)));
+  return first;
+}
+
+Result<std::string_view> Machine::take_line(Opcode opcode) {
+  const auto* const newline =
+      static_cast<const std::uint8_t*>(std::memchr(next_, '\n', left()));
+  if (newline == nullptr)
+    return broken(ErrorKind::kCorrupt,
+                  fmt::format("the line of {} has no end", name_of(opcode)));
+  const std::string_view line(reinterpret_cast<const char*>(next_),
+                              static_cast<std::size_t>(newline - next_));
+  next_ = newline + 1;
+  return line;
+}
+
+Result<Value> Machine::take_text(const OpcodeInfo& info, std::uint64_t size) {
+  if (size > left())
+    return too_short(info.code, size);
+  const std::uint8_t* const text = next_;
+  next_ += size;
+  if (info.code == Opcode::kLong4)
+    return integer_from_twos_complement(
+        {reinterpret_cast<const char*>(text), size}, arena_);
+
+  Kind kind = Kind::kBytes;
+  if (info.code == Opcode::kBinUnicode8)
+    kind = Kind::kString;
+  else if (info.code == Opcode::kBinString ||
+           info.code == Opcode::kShortBinString)
+    kind = Kind::kLegacyString;
+  else if (info.code == Opcode::kByteArray8)
+    kind = Kind::kByteArray;
+  const auto prefix = info.argument == Argument::kBlob1 ? Value::Prefix::kOne
+                      : info.argument == Argument::kBlob8
+                          ? Value::Prefix::kEight
+                          : Value::Prefix::kFour;
+  return Value::text(kind, prefix, text);
+}
+
+// The number behind an opcode: a size, a code or a protocol.
+Result<std::uint64_t> Machine::take_count(const OpcodeInfo& info) {
+  std::uint64_t width = 0;
+  switch (info.argument) {
+    case Argument::kUnsigned1:
+    case Argument::kBlob1:
+      width = 1;
+      break;
+    case Argument::kUnsigned2:
+      width = 2;
+      break;
+    case Argument::kUnsigned8:
+    case Argument::kBlob8:
+      width = 8;
+      break;
+    default:
+      width = 4;
+      break;
+  }
+  if (left() < width)
+    return too_short(info.code, width);
+  std::uint64_t count = 0;
+  std::memcpy(&count, next_, width);
+  next_ += width;
+  const bool is_signed = info.argument == Argument::kSignedBlob4;
+  if (is_signed && count > 0x7fffffff)
+    return broken(ErrorKind::kCorrupt,
+                  fmt::format("{} has a negative size", info.name));
+  return count;
+}
+
+}  // namespace postflight

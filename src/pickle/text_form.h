@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "pickle/value.h"
+
+namespace postflight {
+
+// The arguments of protocol 0's opcodes, written as text on a line of their
+// own (here without its newline), brought into `arena`. All accept what
+// CPython's own unpickler accepts.
+
+// INT: a boolean if the line is 00 or 01.
+Result<Value> integer_from_int_line(std::string_view line, Arena& arena,
+                                    const Limits& limits);
+// LONG: decimal or prefixed digits with an optional L at the end.
+Result<Value> integer_from_long_line(std::string_view line, Arena& arena,
+                                     const Limits& limits);
+Result<Value> float_from_line(std::string_view line, Arena& arena);
+// STRING: a quoted Python 2 string with backslash escapes.
+Result<Value> legacy_string_from_line(std::string_view line, Arena& arena);
+// UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX.
+Result<Value> string_from_line(std::string_view line, Arena& arena);
+// GET and PUT.
+Result<std::uint64_t> memo_key_from_line(std::string_view line);
+
+// The integer of LONG1 and LONG4: little-endian two's complement of any
+// length, brought to its shortest form.
+Value integer_from_twos_complement(std::string_view bytes, Arena& arena);
+
+// Values of our own making.
+Value kept_integer(std::int64_t value, Arena& arena);
+Value kept_float(double value, Arena& arena);
+Value kept_text(Kind kind, std::string_view text, Arena& arena);
+
+}  // namespace postflight
