@@ -16,8 +16,12 @@ Error::Error(Error&&) noexcept = default;
 Error& Error::operator=(Error&&) noexcept = default;
 Error::~Error() = default;
 
-ErrorKind Error::kind() const { return detail_->kind; }
-std::string_view Error::message() const { return detail_->message; }
+ErrorKind Error::kind() const {
+  return detail_->kind;
+}
+std::string_view Error::message() const {
+  return detail_->message;
+}
 
 Error Error::in(std::string_view context) && {
   detail_->message = fmt::format("{}: {}", context, detail_->message);

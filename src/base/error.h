@@ -68,13 +68,13 @@ inline void unwrap(Result<>&&) {}
 }  // namespace detail
 
 // Evaluates to the value of a Result, or returns its error from the caller.
-#define TRY(expression)                                                      \
-  __extension__({                                                            \
-    auto try_result = (expression);                                          \
-    if (!try_result) [[unlikely]]                                            \
-      return ::tl::unexpected<::postflight::Error>(                          \
-          std::move(try_result).error());                                    \
-    ::postflight::detail::unwrap(std::move(try_result));                     \
+#define TRY(expression)                                  \
+  __extension__({                                        \
+    auto try_result = (expression);                      \
+    if (!try_result) [[unlikely]]                        \
+      return ::tl::unexpected<::postflight::Error>(      \
+          std::move(try_result).error());                \
+    ::postflight::detail::unwrap(std::move(try_result)); \
   })
 
 }  // namespace postflight

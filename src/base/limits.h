@@ -17,6 +17,8 @@ struct Limits {
   std::uint32_t max_nesting = 8;
   // Items of a zip archive or concatenated archives in one file.
   std::uint64_t max_archive_entries = 16'000'000;
+  // What is read into memory from a pipe, or from a file that can't be mapped.
+  std::uint64_t max_pipe_bytes = 4ULL << 30;
 };
 
 }  // namespace postflight

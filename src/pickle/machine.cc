@@ -42,6 +42,8 @@ Result<Pickle> Machine::load(Bytes bytes) {
   memo_.assign(kNearMemo, Value::numbered(kNothing, 0));
   far_memo_.clear();
   memo_count_ = 0;
+  globals_.clear();
+  objects_.clear();
   reserve_stack();
   return run<Pace::kBlocks>();
 }
@@ -49,7 +51,8 @@ Result<Pickle> Machine::load(Bytes bytes) {
 std::uint64_t Machine::memory_bytes() const {
   constexpr std::uint64_t kMapNode = 64;
   return arena_.reserved_bytes() + stack_capacity_ * sizeof(Value) +
-         memo_.capacity() * sizeof(Value) + far_memo_.size() * kMapNode;
+         memo_.capacity() * sizeof(Value) + far_memo_.size() * kMapNode +
+         (globals_.capacity() + objects_.capacity()) * sizeof(void*);
 }
 
 // Two things make this loop fast. The registers live in locals: stores through
@@ -331,6 +334,7 @@ Object* Machine::object_of(Value& target) {
     Object* const object = arena_.make<Object>();
     object->making = Making::kTouched;
     object->callable = target;
+    objects_.push_back(object);
     target = Value::object(object);
   }
   return target.mutable_object();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -46,6 +47,12 @@ class Machine {
   // Forgets all values made so far but keeps their memory for the next load.
   void reset() { arena_.reset(); }
 
+  // All globals and objects the latest load() met, in order, also those that
+  // are not part of the value, and of a pickle that broke off: Python would
+  // have imported and called them before it noticed.
+  std::span<const Global* const> globals() const { return globals_; }
+  std::span<const Object* const> objects() const { return objects_; }
+
   // What all values, the stack and the memo take.
   std::uint64_t memory_bytes() const;
 
@@ -58,6 +65,8 @@ class Machine {
   Result<> run_bare(Opcode opcode);
   Result<> run_counted(const OpcodeInfo& info);
   Result<> run_text(Opcode opcode);
+  void push_global(std::string_view module, std::string_view name);
+  void push_object(const Object& object);
   Result<> make_object(Opcode opcode, Making making);
   Result<> make_instance(Value* first, Value callable, const Value* arguments);
   Result<> get(std::uint64_t key);
@@ -138,6 +147,9 @@ class Machine {
   std::vector<Value> memo_;
   std::unordered_map<std::uint64_t, Value> far_memo_;
   std::uint64_t memo_count_ = 0;
+
+  std::vector<const Global*> globals_;
+  std::vector<const Object*> objects_;
 };
 
 }  // namespace postflight

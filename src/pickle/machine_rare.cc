@@ -109,7 +109,7 @@ Result<> Machine::run_bare(Opcode opcode) {
       if (!module.is(Kind::kString) || !name.is(Kind::kString))
         return broken(ErrorKind::kCorrupt,
                       "STACK_GLOBAL wants two strings on the stack");
-      push(Value::global(arena_.make(Global{module.text(), name.text()})));
+      push_global(module.text(), name.text());
       return {};
     }
     case Opcode::kNextBuffer:
@@ -192,16 +192,30 @@ Result<> Machine::run_text(Opcode opcode) {
     }
     case Opcode::kGlobal: {
       const std::string_view name = TRY(take_line(opcode));
-      push(Value::global(arena_.make(Global{line, name})));
+      push_global(line, name);
       return {};
     }
     default: {  // INST
       const std::string_view name = TRY(take_line(opcode));
       Value* const first = TRY(mark_of(opcode));
-      const Value callable = Value::global(arena_.make(Global{line, name}));
-      return make_instance(first, callable, keep(first, top_));
+      const Value* const arguments = keep(first, top_);
+      top_ = first;
+      push_global(line, name);
+      return make_instance(first, *first, arguments);
     }
   }
+}
+
+void Machine::push_global(std::string_view module, std::string_view name) {
+  const Global* const global = arena_.make(Global{module, name});
+  globals_.push_back(global);
+  push(Value::global(global));
+}
+
+void Machine::push_object(const Object& object) {
+  const Object* const made = arena_.make(object);
+  objects_.push_back(made);
+  push(Value::object(made));
 }
 
 Result<> Machine::make_object(Opcode opcode, Making making) {
@@ -214,7 +228,7 @@ Result<> Machine::make_object(Opcode opcode, Making making) {
     object.keywords = *--top_;
   object.arguments = *--top_;
   object.callable = *--top_;
-  push(Value::object(arena_.make(object)));
+  push_object(object);
   return {};
 }
 
@@ -225,7 +239,7 @@ Result<> Machine::make_instance(Value* first, Value callable,
   object.callable = callable;
   object.arguments = Value::fixed(Kind::kTuple, arguments);
   top_ = first - 1;
-  push(Value::object(arena_.make(object)));
+  push_object(object);
   return {};
 }
 

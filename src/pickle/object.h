@@ -21,6 +21,9 @@ enum class Making : std::uint8_t {
   kTouched,   // no call: state or items were given to `callable` itself
 };
 
+// "reduce", "new", "new_ex", "instance", "touched".
+std::string_view making_name(Making making);
+
 struct Object {
   Value callable;
   Value arguments;

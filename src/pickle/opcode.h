@@ -113,5 +113,8 @@ struct OpcodeInfo {
 const OpcodeInfo* opcode_info(std::uint8_t code);
 // The same by name ("BINPUT"), for assemblers.
 const OpcodeInfo* opcode_info(std::string_view name);
+inline std::string_view name_of(Opcode opcode) {
+  return opcode_info(static_cast<std::uint8_t>(opcode))->name;
+}
 
 }  // namespace postflight

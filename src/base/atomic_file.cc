@@ -1,0 +1,168 @@
+#include "base/atomic_file.h"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace postflight {
+
+namespace {
+
+constexpr std::size_t kBufferSize = std::size_t{1} << 20;
+constexpr int kMaxLinks = 40;  // as Linux itself follows
+
+Result<std::filesystem::path> resolve_links(
+    const std::filesystem::path& target) {
+  std::filesystem::path resolved = target;
+  for (int links = 0; links < kMaxLinks; ++links) {
+    std::error_code not_a_link;
+    const std::filesystem::path next =
+        std::filesystem::read_symlink(resolved, not_a_link);
+    if (not_a_link)
+      return resolved;
+    resolved = resolved.parent_path() / next;
+  }
+  return fail(ErrorKind::kIo, "cannot write {}: its links lead in a circle",
+              target.string());
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : ".";
+}
+
+Result<> check_target(const std::filesystem::path& target,
+                      const struct stat& existing) {
+  if (S_ISDIR(existing.st_mode))
+    return fail(ErrorKind::kIo,
+                "cannot write {}: it is a folder; name a file inside it",
+                target.string());
+  if (!S_ISREG(existing.st_mode))
+    return fail(ErrorKind::kIo,
+                "cannot write {}: it is not a regular file and can't be "
+                "replaced; name another",
+                target.string());
+  // A rename asks for no permission to write the file it replaces; we do.
+  if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    return fail_errno(fmt::format("cannot write {}", target.string()));
+  return {};
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path name, std::filesystem::path target,
+                       std::filesystem::path temporary)
+    : name_(std::move(name)),
+      target_(std::move(target)),
+      temporary_(std::move(temporary)),
+      leftover_(temporary_) {
+  buffer_.reserve(kBufferSize);
+}
+
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target) {
+  if (!target.has_filename())
+    return fail(ErrorKind::kIo, "cannot write \"{}\": it does not name a file",
+                target.string());
+  struct stat status;
+  std::optional<mode_t> permissions;
+  if (::stat(target.c_str(), &status) == 0) {
+    TRY(check_target(target, status));
+    permissions = status.st_mode & 0777;
+  }
+  std::error_code failed;
+  const std::filesystem::path resolved =
+      std::filesystem::absolute(TRY(resolve_links(target)), failed);
+  if (failed)
+    return fail(ErrorKind::kIo, "cannot write {}: {}", target.string(),
+                failed.message());
+  AtomicFile file(target, resolved,
+                  folder_of(resolved) / ("." + Leftovers::unique_name()));
+  TRY(file.open(permissions));
+  return file;
+}
+
+Result<> AtomicFile::open(std::optional<mode_t> permissions) {
+  // Nobody may read a private file's successor in the meantime either.
+  const mode_t first_mode = permissions ? 0600 : 0666;
+  descriptor_ = Descriptor(::open(
+      temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first_mode));
+  if (!descriptor_.is_open()) {
+    const int code = errno;
+    leftover_.release();
+    if (code == ENOENT)
+      return fail(ErrorKind::kIo,
+                  "cannot write {}: the folder {} does not exist; make it "
+                  "first",
+                  name_.string(), folder_of(target_).string());
+    errno = code;
+    return broken();
+  }
+  if (permissions && ::fchmod(descriptor_.number(), *permissions) != 0)
+    return broken();
+  return {};
+}
+
+Result<> AtomicFile::write(Bytes bytes) {
+  if (bytes.size() > kBufferSize - buffer_.size())
+    TRY(flush());
+  if (bytes.size() >= kBufferSize)
+    return write_through(bytes);
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  return {};
+}
+
+Result<> AtomicFile::flush() {
+  TRY(write_through(buffer_));
+  buffer_.clear();
+  return {};
+}
+
+Result<> AtomicFile::write_through(Bytes bytes) {
+  if (!descriptor_.is_open())
+    return fail(ErrorKind::kIo,
+                "cannot write {}: it is finished, or failed before",
+                name_.string());
+  while (!bytes.empty()) {
+    const ssize_t count =
+        ::write(descriptor_.number(), bytes.data(), bytes.size());
+    if (count >= 0)
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      return broken();
+  }
+  return {};
+}
+
+Result<> AtomicFile::commit() {
+  TRY(flush());
+  if (::fsync(descriptor_.number()) != 0)
+    return broken();
+  descriptor_ = Descriptor();
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    return broken();
+  leftover_.release();
+  // The file is complete by now. A folder that we may not read, or a file
+  // system that can't sync one (EINVAL), only costs the promise about crashes.
+  const Descriptor folder(
+      ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.is_open() && ::fsync(folder.number()) != 0 && errno != EINVAL)
+    return broken();
+  return {};
+}
+
+tl::unexpected<Error> AtomicFile::broken() {
+  const int code = errno;
+  descriptor_ = Descriptor();
+  const std::string reason = std::generic_category().message(code);
+  if (code == ENOSPC || code == EDQUOT)
+    return fail(ErrorKind::kIo,
+                "cannot write {}: {}; free some space there or name a file on "
+                "another disk",
+                name_.string(), reason);
+  return fail(ErrorKind::kIo, "cannot write {}: {}", name_.string(), reason);
+}
+
+}  // namespace postflight

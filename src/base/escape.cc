@@ -1,0 +1,128 @@
+#include "base/escape.h"
+
+#include "base/utf8.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include <fmt/format.h>
+
+namespace postflight {
+
+namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Sorted. Emoji made of several joined by U+200D come apart; better so than
+// letting two different names look the same.
+constexpr std::array kNotPlain = {
+    Range{0x0000, 0x001F},    // C0 controls
+    Range{0x007F, 0x009F},    // DEL, C1 controls
+    Range{0x00AD, 0x00AD},    // soft hyphen
+    Range{0x034F, 0x034F},    // combining grapheme joiner
+    Range{0x061C, 0x061C},    // Arabic letter mark
+    Range{0x115F, 0x1160},    // Hangul fillers
+    Range{0x17B4, 0x17B5},    // Khmer inherent vowels
+    Range{0x180E, 0x180E},    // Mongolian vowel separator
+    Range{0x200B, 0x200F},    // zero width space and joiners, direction marks
+    Range{0x2028, 0x202E},    // line separators, embeddings, overrides
+    Range{0x2060, 0x206F},    // word joiner, isolates, invisible operators
+    Range{0x3164, 0x3164},    // Hangul filler
+    Range{0xFEFF, 0xFEFF},    // byte order mark
+    Range{0xFFA0, 0xFFA0},    // half width Hangul filler
+    Range{0xFFF9, 0xFFFB},    // interlinear annotations
+    Range{0x1BCA0, 0x1BCA3},  // shorthand format controls
+    Range{0x1D173, 0x1D17A},  // musical format controls
+    Range{0xE0000, 0xE007F},  // tags
+};
+
+bool is_printable_ascii(char byte) {
+  return byte >= 0x20 && byte <= 0x7E;
+}
+
+void append_escape(const Utf8Character& character, std::string& out) {
+  if (character.kind == Utf8Kind::kInvalid) {
+    fmt::format_to(std::back_inserter(out), "\\x{:02x}",
+                   static_cast<std::uint32_t>(character.code_point));
+    return;
+  }
+  switch (character.code_point) {
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      fmt::format_to(std::back_inserter(out), "\\u{{{:x}}}",
+                     static_cast<std::uint32_t>(character.code_point));
+  }
+}
+
+void append_ascii(std::string_view text, EscapeMode mode, std::string& out) {
+  if (mode == EscapeMode::kReadable) {
+    out += text;
+    return;
+  }
+  for (const char byte : text)
+    out.append(byte == '\\' ? 2 : 1, byte);
+}
+
+}  // namespace
+
+bool is_plain(char32_t code_point) {
+  const auto* range =
+      std::ranges::lower_bound(kNotPlain, code_point, {}, &Range::last);
+  return range == kNotPlain.end() || code_point < range->first;
+}
+
+std::size_t printable_ascii_prefix(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kHighBits = 0x80 * kOnes;
+  std::size_t size = 0;
+  while (text.size() - size >= sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, text.data() + size, sizeof(word));
+    // Eight bytes at once. Below 0x80, adding 1 reaches the high bit for 0x7F
+    // alone and adding 0x60 for all from 0x20 on; no sum carries over.
+    const std::uint64_t low_bits = word & ~kHighBits;
+    const std::uint64_t is_del = low_bits + kOnes;
+    const std::uint64_t is_graphic = low_bits + 0x60 * kOnes;
+    if (((word | is_del | ~is_graphic) & kHighBits) != 0)
+      break;
+    size += sizeof(word);
+  }
+  while (size < text.size() && is_printable_ascii(text[size]))
+    ++size;
+  return size;
+}
+
+std::string escape_for_terminal(std::string_view text, EscapeMode mode) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    if (const std::size_t size = printable_ascii_prefix(text); size > 0) {
+      append_ascii(text.substr(0, size), mode, out);
+      text.remove_prefix(size);
+      continue;
+    }
+    const Utf8Character character = decode_utf8(text);
+    if (character.kind == Utf8Kind::kCharacter &&
+        is_plain(character.code_point))
+      out += text.substr(0, character.size);
+    else
+      append_escape(character, out);
+    text.remove_prefix(character.size);
+  }
+  return out;
+}
+
+}  // namespace postflight

@@ -1,0 +1,160 @@
+#include "base/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace postflight {
+
+namespace {
+
+constexpr std::size_t kFirstRead = std::size_t{1} << 20;
+
+struct Opened {
+  Descriptor descriptor;
+  struct stat status;
+};
+
+Result<Opened> open_for_reading(const std::filesystem::path& path) {
+  int number;
+  do {
+    number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  } while (number < 0 && errno == EINTR);
+  if (number < 0)
+    return fail_errno(fmt::format("cannot open {}", path.string()));
+  Opened opened{Descriptor(number), {}};
+  if (::fstat(number, &opened.status) != 0)
+    return fail_errno(fmt::format("cannot look at {}", path.string()));
+  if (S_ISDIR(opened.status.st_mode))
+    return fail(ErrorKind::kIo,
+                "cannot read {}: it is a folder; name a file inside it",
+                path.string());
+  if (S_ISCHR(opened.status.st_mode) || S_ISBLK(opened.status.st_mode))
+    return fail(ErrorKind::kIo,
+                "cannot read {}: it is a device; name a file or a pipe",
+                path.string());
+  return opened;
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::filesystem::path& path,
+                                    const Limits& limits) {
+  const Opened opened = TRY(open_for_reading(path));
+  const int number = opened.descriptor.number();
+  MappedFile file;
+  // Files of /proc say they are empty and have to be read to find out.
+  if (S_ISREG(opened.status.st_mode) && opened.status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(opened.status.st_size);
+    void* address =
+        ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, number, /*offset=*/0);
+    if (address != MAP_FAILED) {
+      file.address_ = address;
+      file.mapped_ = file.size_ = size;
+      return file;
+    }
+    if (errno != ENODEV)
+      return fail_errno(fmt::format("cannot map {}", path.string()));
+  }
+  TRY(file.read_all(number, path, limits));
+  return file;
+}
+
+Result<> MappedFile::read_all(int descriptor, const std::filesystem::path& path,
+                              const Limits& limits) {
+  for (;;) {
+    if (size_ > limits.max_pipe_bytes)
+      return fail(ErrorKind::kRefused,
+                  "{} holds more than {} bytes and can't be mapped; save it as "
+                  "a regular file, which is not read into memory",
+                  path.string(), limits.max_pipe_bytes);
+    if (size_ == mapped_ && !grow())
+      return fail_errno(fmt::format("cannot read {}", path.string()));
+    // One byte past the cap tells a file that ends there from a longer one.
+    const std::uint64_t until_cap = limits.max_pipe_bytes - size_;
+    const std::size_t room = mapped_ - size_;
+    const std::size_t wanted = until_cap < room ? until_cap + 1 : room;
+    const ssize_t count =
+        ::read(descriptor, static_cast<std::byte*>(address_) + size_, wanted);
+    if (count == 0)
+      return {};
+    if (count > 0)
+      size_ += static_cast<std::size_t>(count);
+    else if (errno != EINTR)
+      return fail_errno(fmt::format("cannot read {}", path.string()));
+  }
+}
+
+bool MappedFile::grow() {
+  const std::size_t wanted = mapped_ == 0 ? kFirstRead : mapped_ * 2;
+  void* address = mapped_ == 0
+                      ? ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, /*offset=*/0)
+                      : ::mremap(address_, mapped_, wanted, MREMAP_MAYMOVE);
+  if (address == MAP_FAILED)
+    return false;
+  address_ = address;
+  mapped_ = wanted;
+  return true;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : address_(std::exchange(other.address_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(address_, other.address_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (mapped_ > 0)
+    ::munmap(address_, mapped_);
+}
+
+Result<File> File::open(const std::filesystem::path& path) {
+  Opened opened = TRY(open_for_reading(path));
+  if (!S_ISREG(opened.status.st_mode))
+    return fail(ErrorKind::kIo,
+                "cannot read {} in pieces: it is a pipe; save it as a regular "
+                "file first",
+                path.string());
+  return File(std::move(opened.descriptor), path,
+              static_cast<std::uint64_t>(opened.status.st_size));
+}
+
+Result<> File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
+  constexpr std::uint64_t kMaxOffset = std::numeric_limits<off_t>::max();
+  const std::uint64_t from = offset;
+  const std::size_t wanted = to.size();
+  while (!to.empty()) {
+    const ssize_t count = offset > kMaxOffset
+                              ? 0
+                              : ::pread(descriptor_.number(), to.data(),
+                                        to.size(), static_cast<off_t>(offset));
+    if (count == 0)
+      return fail(ErrorKind::kCorrupt,
+                  "{} ends before byte {}: {} bytes at offset {} were to be "
+                  "read; it may have been cut short",
+                  path_.string(), offset, wanted, from);
+    if (count > 0) {
+      to = to.subspan(static_cast<std::size_t>(count));
+      offset += static_cast<std::uint64_t>(count);
+    } else if (errno != EINTR) {
+      return fail_errno(
+          fmt::format("cannot read {} at byte {}", path_.string(), offset));
+    }
+  }
+  return {};
+}
+
+}  // namespace postflight

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "base/bytes.h"
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/limits.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace postflight {
+
+// A whole file as bytes, mapped read only. What can't be mapped (a pipe, a
+// file of /proc) is read into memory instead, up to Limits::max_pipe_bytes;
+// folders and devices are refused. If another process truncates the file
+// while it is mapped, touching the missing part raises SIGBUS.
+class MappedFile {
+ public:
+  // Waits for the writer of a named pipe, as cat does; whoever walks a folder
+  // skips what is not a regular file.
+  static Result<MappedFile> open(const std::filesystem::path& path,
+                                 const Limits& limits = {});
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  // Valid while the MappedFile lives, also after it was moved.
+  Bytes bytes() const {
+    return {static_cast<const std::byte*>(address_), size_};
+  }
+
+ private:
+  MappedFile() = default;
+  Result<> read_all(int descriptor, const std::filesystem::path& path,
+                    const Limits& limits);
+  // Makes room for twice as many bytes; false if memory is short.
+  bool grow();
+
+  void* address_ = nullptr;
+  std::size_t mapped_ = 0;
+  std::size_t size_ = 0;
+};
+
+// A regular file read in pieces, from any thread.
+class File {
+ public:
+  static Result<File> open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  // As it was when the file was opened.
+  std::uint64_t size() const { return size_; }
+  // Fills all of `to` with the bytes at `offset`, or fails.
+  Result<> read_at(std::uint64_t offset, std::span<std::byte> to) const;
+
+ private:
+  File(Descriptor descriptor, std::filesystem::path path, std::uint64_t size)
+      : descriptor_(std::move(descriptor)),
+        path_(std::move(path)),
+        size_(size) {}
+
+  Descriptor descriptor_;
+  std::filesystem::path path_;
+  std::uint64_t size_;
+};
+
+}  // namespace postflight

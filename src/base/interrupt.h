@@ -1,0 +1,43 @@
+#pragma once
+
+#include "base/descriptor.h"
+#include "base/error.h"
+
+#include <csignal>
+#include <functional>
+#include <thread>
+
+namespace postflight {
+
+// Ends the process cleanly on SIGINT, SIGTERM or SIGHUP: runs a callback,
+// removes all Leftovers and exits with 130. A second signal ends it at once.
+//
+// Make one in main before any other thread: it blocks the signals, threads
+// inherit that, and a thread of its own waits for them, so the clean-up is
+// ordinary code rather than a signal handler. A signal that was ignored at the
+// start (nohup) stays ignored.
+class InterruptGuard {
+ public:
+  // `before_exit` runs on the guard's thread, say to erase a progress line.
+  static Result<InterruptGuard> start(std::function<void()> before_exit);
+
+  InterruptGuard(InterruptGuard&&) noexcept = default;
+  InterruptGuard& operator=(InterruptGuard&&) = delete;
+  // Stops the thread and unblocks the signals in the calling thread.
+  ~InterruptGuard();
+
+  // The calling thread's signal mask without the signals above. A child
+  // inherits the mask of the thread that makes it, so whoever starts another
+  // program gives it this one: POSIX_SPAWN_SETSIGMASK, or sigprocmask between
+  // fork and exec. Else it could not be interrupted.
+  static sigset_t child_mask();
+
+ private:
+  InterruptGuard() = default;
+
+  sigset_t previous_mask_;
+  Descriptor stop_;
+  std::jthread thread_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace postflight {
+
+// Maps addresses to small numbers in 16 bytes a slot, where a node-based map
+// takes 56: a hostile pickle can make a container out of every byte.
+class PointerMap {
+ public:
+  // The number kept for `key`, made 0 when it is asked for first. Valid until
+  // the next call.
+  std::uint32_t& operator[](const void* key) {
+    if ((size_ + 1) * 4 > slots_.size() * 3)
+      grow();
+    Slot& slot = slots_[position(key)];
+    if (slot.key == nullptr) {
+      slot.key = key;
+      ++size_;
+    }
+    return slot.number;
+  }
+
+  // 0 if `key` was never asked for.
+  std::uint32_t find(const void* key) const {
+    return slots_.empty() ? 0 : slots_[position(key)].number;
+  }
+
+ private:
+  struct Slot {
+    const void* key = nullptr;
+    std::uint32_t number = 0;
+  };
+
+  std::size_t position(const void* key) const {
+    const std::size_t mask = slots_.size() - 1;
+    // Fibonacci hashing; addresses differ in their middle bits.
+    std::size_t at =
+        (reinterpret_cast<std::uintptr_t>(key) * 0x9e3779b97f4a7c15u >> 20) &
+        mask;
+    while (slots_[at].key != nullptr && slots_[at].key != key)
+      at = (at + 1) & mask;
+    return at;
+  }
+
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.key != nullptr)
+        slots_[position(slot.key)] = slot;
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace postflight

@@ -1,0 +1,69 @@
+#include "base/rendezvous.h"
+
+#include "base/atomic_file.h"
+#include "base/file.h"
+#include "base/units.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace postflight {
+
+namespace {
+
+// A path is at most 4 KiB, and so is an error worth passing on.
+constexpr std::uint64_t kMaxValue = 64 << 10;
+// Thousands of ranks may poll one file server, so the pauses grow.
+constexpr Clock::Duration kFirstPause = std::chrono::milliseconds(5);
+constexpr Clock::Duration kLongestPause = std::chrono::milliseconds(500);
+
+Result<std::string> read_value(const std::filesystem::path& path) {
+  const File file = TRY(File::open(path));
+  if (file.size() > kMaxValue)
+    return fail(ErrorKind::kRefused, "{} is no rendezvous file: {} bytes long",
+                path.string(), file.size());
+  std::string value(file.size(), '\0');
+  TRY(file.read_at(0, std::as_writable_bytes(std::span(value))));
+  return value;
+}
+
+}  // namespace
+
+FolderRendezvous::FolderRendezvous(std::filesystem::path folder, Clock& clock)
+    : folder_(std::move(folder)), clock_(clock) {}
+
+Result<> FolderRendezvous::publish(std::string_view key,
+                                   std::string_view value) {
+  AtomicFile file = TRY(AtomicFile::create(folder_ / key));
+  TRY(file.write(as_bytes(value)));
+  return file.commit();
+}
+
+Result<std::string> FolderRendezvous::await(std::string_view key,
+                                            Clock::Duration limit) {
+  const std::filesystem::path path = folder_ / key;
+  const Clock::TimePoint deadline = clock_.now() + limit;
+  Clock::Duration pause = kFirstPause;
+  for (;;) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored))
+      return read_value(path);
+    const Clock::Duration left = deadline - clock_.now();
+    if (left <= Clock::Duration::zero())
+      return fail(ErrorKind::kIo,
+                  "{} did not appear within {}; the process that writes it "
+                  "may have ended, or uses another folder",
+                  path.string(), human_duration(limit));
+    clock_.wait(std::min(pause, left));
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+void FolderRendezvous::withdraw(std::string_view key) {
+  std::error_code ignored;
+  std::filesystem::remove(folder_ / key, ignored);
+}
+
+}  // namespace postflight

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace postflight {
+
+// Runs independent jobs on several threads and hands their results over in
+// order. The threads live for one call: the jobs are files and archives, next
+// to which starting a thread costs nothing.
+class WorkerPool {
+ public:
+  // 0 threads means one for each processor this process may run on.
+  explicit WorkerPool(std::size_t threads = 0);
+
+  std::size_t threads() const { return threads_; }
+
+  // Calls `work(index)` for each index below `count`, several at once, and
+  // `consume(index, result)` on the calling thread, in order, as soon as its
+  // turn has come. No job starts more than twice as many places ahead of the
+  // one to be consumed as there are threads, which bounds the memory.
+  //
+  // An error from `consume` is returned; jobs under way are finished and no
+  // more are started. What `work` throws (bad_alloc) is thrown again here, when
+  // its turn has come. With one thread everything runs on the calling one.
+  template <class Work, class Consume>
+  Result<> map_ordered(std::size_t count, Work&& work,
+                       Consume&& consume) const {
+    using T = std::invoke_result_t<Work&, std::size_t>;
+    if (threads_ == 1 || count <= 1) {
+      for (std::size_t index = 0; index < count; ++index)
+        TRY(consume(index, work(index)));
+      return {};
+    }
+    const std::size_t window = std::min(count, 2 * threads_);
+    std::vector<std::optional<T>> results(window);
+    return run(
+        count, window,
+        [&](std::size_t index) {
+          results[index % window].emplace(work(index));
+        },
+        [&](std::size_t index) -> Result<> {
+          T result = *std::move(results[index % window]);
+          results[index % window].reset();
+          return consume(index, std::move(result));
+        });
+  }
+
+ private:
+  Result<> run(std::size_t count, std::size_t window,
+               const std::function<void(std::size_t)>& work,
+               const std::function<Result<>(std::size_t)>& consume) const;
+
+  std::size_t threads_;
+};
+
+}  // namespace postflight

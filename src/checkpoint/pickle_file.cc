@@ -1,0 +1,153 @@
+#include "checkpoint/pickle_file.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace postflight {
+namespace {
+
+bool starts_with_proto(Bytes bytes) {
+  return !bytes.empty() && bytes.front() == std::byte{0x80};
+}
+
+bool is_zero(std::byte byte) {
+  return byte == std::byte{0};
+}
+
+constexpr std::string_view kNestedLoader = "torch.storage._load_from_bytes";
+
+// The bytes that a call of kNestedLoader would load.
+std::optional<std::string_view> nested_bytes(const Object& object) {
+  if (!object.callable.is(Kind::kGlobal) || !object.arguments.is(Kind::kTuple))
+    return std::nullopt;
+  const Global& global = object.callable.global();
+  if (global.module != "torch.storage" || global.name != "_load_from_bytes" ||
+      object.arguments.items().size() != 1)
+    return std::nullopt;
+  // Protocols before 3 have no bytes; they spell them as an encoded string.
+  const Value& argument = object.arguments.items().front();
+  if (argument.is(Kind::kBytes) || argument.is(Kind::kLegacyString))
+    return argument.text();
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<PickleFile> PickleFile::read(Bytes file, const Limits& limits) {
+  PickleFile result(limits);
+  result.load_streams(TRY(find_pickle_streams(file, limits)), 0);
+  return result;
+}
+
+Trust PickleFile::worst() const {
+  Trust worst = Trust::kPlain;
+  for (const LoadedPickle& loaded : pickles)
+    worst = std::max(worst, loaded.audit.worst());
+  return worst;
+}
+
+bool PickleFile::all_read() const {
+  return std::ranges::none_of(
+      pickles, &std::optional<std::string>::has_value, &LoadedPickle::error);
+}
+
+void PickleFile::load_streams(PickleStreams found, std::uint32_t depth) {
+  findings.insert(findings.end(),
+                  std::make_move_iterator(found.findings.begin()),
+                  std::make_move_iterator(found.findings.end()));
+  // The streams move into the vector whole; their bytes stay where they are.
+  streams_.push_back(std::move(found));
+  const std::size_t place = streams_.size() - 1;
+  for (std::size_t i = 0; i < streams_[place].streams.size(); ++i)
+    load_stream(streams_[place].streams[i], depth);
+}
+
+void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
+  // load_nested() may grow streams_ and move `stream` away.
+  const std::string where = stream.where;
+  const std::optional<std::uint64_t> start = stream.offset;
+  const bool salvaged = stream.salvaged;
+  const Bytes bytes = stream.contents.bytes();
+
+  std::uint64_t at = 0;
+  bool is_legacy = false;
+  for (int count = 0; at < bytes.size(); ++count) {
+    if ((is_legacy && count == kLegacyPickles) || (salvaged && count == 1))
+      return;
+    const Bytes rest = bytes.subspan(at);
+    auto machine = std::make_unique<Machine>(limits_);
+    const Result<Pickle> read = machine->load(rest);
+    if (!read && count > 0 && !starts_with_proto(rest)) {
+      const bool zeros = std::ranges::all_of(rest, is_zero);
+      findings.push_back(
+          {"trailing_bytes", Severity::kWarning,
+           fmt::format("{} {} after the pickle are no pickle", rest.size(),
+                       zeros ? "zero bytes" : "bytes"),
+           fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at)});
+      return;
+    }
+    LoadedPickle loaded;
+    loaded.where = where;
+    if (start)
+      loaded.offset = *start + at;
+    loaded.audit = audit(*machine);
+    if (read) {
+      loaded.pickle = *read;
+      loaded.bytes = rest.first(read->size);
+      if (count == 0 && read->root.is(Kind::kBigInteger))
+        is_legacy = is_legacy_magic(read->root.text());
+      at += read->size;
+    } else {
+      loaded.bytes = rest;
+      loaded.error = std::string(read.error().message());
+      at = bytes.size();
+    }
+    machines_.push_back(std::move(machine));
+    pickles.push_back(std::move(loaded));
+    load_nested(pickles.size() - 1, depth);
+  }
+}
+
+void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
+  const std::size_t first = pickles.size();
+  const std::string outer = pickles[parent].where;
+  bool all_seen = true;
+  std::uint64_t number = 0;
+  const Machine& machine = *machines_.back();
+  for (const Object* const object : machine.objects()) {
+    const std::optional<std::string_view> bytes = nested_bytes(*object);
+    if (!bytes)
+      continue;
+    Result<PickleStreams> found =
+        depth + 1 < limits_.max_nesting
+            ? find_pickle_streams(as_bytes(*bytes), limits_)
+            : fail(ErrorKind::kRefused, "too deep");
+    if (!found) {
+      all_seen = false;
+      continue;
+    }
+    const std::string place = fmt::format("{}{}nested pickle {}", outer,
+                                          outer.empty() ? "" : ": ", number++);
+    for (PickleStream& stream : found->streams) {
+      stream.where = stream.where.empty() ? place : place + ": " + stream.where;
+      stream.offset.reset();
+    }
+    load_streams(std::move(*found), depth + 1);
+  }
+  if (number == 0 || !all_seen)
+    return;
+  // All that such a call would do is to load pickles that are judged on their
+  // own.
+  for (std::size_t i = first; i < pickles.size(); ++i)
+    all_seen = all_seen && !pickles[i].error;
+  if (!all_seen)
+    return;
+  for (GlobalUse& use : pickles[parent].audit.globals)
+    if (use.module + "." + use.name == kNestedLoader)
+      use.trust = Trust::kTorch;
+  for (CallUse& use : pickles[parent].audit.calls)
+    if (use.callable == kNestedLoader)
+      use.trust = Trust::kTorch;
+}
+
+}  // namespace postflight

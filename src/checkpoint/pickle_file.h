@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/finding.h"
+#include "base/limits.h"
+#include "checkpoint/pickle_streams.h"
+#include "pickle/audit.h"
+#include "pickle/machine.h"
+
+namespace postflight {
+
+// One pickle of a file, or what could be learnt of one that breaks off.
+struct LoadedPickle {
+  std::string where;  // the record it is in; empty: the file itself
+  Bytes bytes;        // the pickle's own; of a broken one the rest
+  std::optional<std::uint64_t> offset;  // in the file, unless inflated
+  Pickle pickle;
+  Audit audit;
+  std::optional<std::string> error;  // why it could not be read to its end
+};
+
+// All pickles inside a file and what loading them would do. Views point into
+// the file's bytes, which must outlive it.
+class PickleFile {
+ public:
+  // Fails if the file holds no pickle at all.
+  static Result<PickleFile> read(Bytes file, const Limits& limits);
+
+  std::vector<LoadedPickle> pickles;
+  std::vector<Finding> findings;
+
+  // The worst that loading any of them would do.
+  Trust worst() const;
+  bool runs_code() const { return worst() > Trust::kTorch; }
+  bool all_read() const;
+
+ private:
+  explicit PickleFile(const Limits& limits) : limits_(limits) {}
+
+  void load_streams(PickleStreams streams, std::uint32_t depth);
+  void load_stream(const PickleStream& stream, std::uint32_t depth);
+  // Reads the pickles that calls of torch.storage._load_from_bytes hold.
+  void load_nested(std::size_t parent, std::uint32_t depth);
+
+  Limits limits_;
+  // Owners of what the pickles' values point into.
+  std::vector<PickleStreams> streams_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+};
+
+}  // namespace postflight

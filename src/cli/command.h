@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace postflight {
+
+struct Example {
+  std::string_view line;
+  std::string_view what;
+};
+
+// One command of the program. `declare` adds its options to `app` and returns
+// what runs it once they are parsed; what it returns may own those options.
+struct Command {
+  std::string_view name;
+  std::string_view sentence;
+  std::vector<Example> examples;
+  std::function<std::function<Exit(Session&)>(CLI::App& app)> declare;
+  bool hidden = false;
+};
+
+Command pickle_command();
+Command version_command();
+// Man page and completions, made from what all commands declare.
+Command generate_command(const CLI::App& program);
+
+// --json, --color, --quiet and -v, with the same words everywhere.
+void add_common_options(CLI::App& app, CommonOptions& options);
+
+// Runs the program; returns its exit code.
+int run_program(int argc, char** argv);
+
+}  // namespace postflight

@@ -1,0 +1,17 @@
+#include <cstdio>
+#include <new>
+
+#include "base/interrupt.h"
+#include "cli/command.h"
+
+int main(int argc, char** argv) {
+  // Before any other thread, so that all inherit its signal mask.
+  const postflight::Result<postflight::InterruptGuard> guard =
+      postflight::InterruptGuard::start([] {});
+  try {
+    return postflight::run_program(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("postflight: out of memory\n", stderr);
+    return static_cast<int>(postflight::Exit::kCouldNotLook);
+  }
+}

@@ -1,0 +1,114 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/file.h"
+#include "checkpoint/pickle_file.h"
+#include "cli/command.h"
+#include "report/pickle_report.h"
+
+namespace postflight {
+namespace {
+
+struct PickleOptions {
+  std::vector<std::string> files;
+  bool all = false;
+  bool disassemble = false;
+  bool summary = false;
+};
+
+void write(const std::string& name, const PickleFile& file,
+           const PickleOptions& options, Session& session) {
+  Output out([&session](std::string_view piece) { session.print(piece); });
+  const PickleReportOptions report = {.all = options.all,
+                                      .tree = !options.summary};
+  const bool json = session.options().json;
+  if (options.disassemble && json)
+    write_disassembly_json(name, file, out);
+  else if (options.disassemble)
+    write_disassembly(name, file, report, session.terminal(), out);
+  else if (json)
+    write_pickle_report_json(name, file, report, out);
+  else
+    write_pickle_report(name, file, report, session.terminal(), out);
+}
+
+Exit verdict(const PickleFile& file) {
+  const bool error_found =
+      std::ranges::any_of(file.findings, [](const Finding& finding) {
+        return finding.severity == Severity::kError;
+      });
+  if (file.runs_code())
+    return Exit::kFound;
+  if (!file.all_read())
+    return file.pickles.size() == 1 ? Exit::kCouldNotLook : Exit::kFound;
+  return error_found ? Exit::kFound : Exit::kWell;
+}
+
+Exit show(const std::string& name, const PickleOptions& options,
+          Session& session) {
+  const Limits limits;
+  const Result<MappedFile> bytes = MappedFile::open(name, limits);
+  if (!bytes) {
+    session.complain(bytes.error());
+    return Exit::kCouldNotLook;
+  }
+  const Result<PickleFile> file = PickleFile::read(bytes->bytes(), limits);
+  if (!file) {
+    session.complain(fmt::format("{}: {}", name, file.error().message()));
+    return Exit::kCouldNotLook;
+  }
+  write(name, *file, options, session);
+  return verdict(*file);
+}
+
+Exit run(const PickleOptions& options, Session& session) {
+  Exit worst = Exit::kWell;
+  for (const std::string& name : options.files) {
+    if (&name != &options.files.front() && !session.options().json)
+      session.print("\n");
+    const Exit exit = show(name, options, session);
+    // A problem that was found outranks a file that could not be looked at.
+    if (worst != Exit::kFound && exit != Exit::kWell)
+      worst = exit;
+  }
+  return worst;
+}
+
+}  // namespace
+
+Command pickle_command() {
+  return {
+      .name = "pickle",
+      .sentence =
+          "Shows every pickle inside a file and what loading it in Python "
+          "would run.\nNothing in the file is ever run here. Exit 1 if loading "
+          "would run more than plain\ndata and torch's own rebuilding "
+          "functions.",
+      .examples = {{"postflight pickle model.pt", "a checkpoint"},
+                   {"postflight pickle nccl_trace_rank_0", "a bare pickle"},
+                   {"postflight pickle --summary *.pt", "only what would run"},
+                   {"postflight pickle --disassemble x.pkl", "its opcodes"},
+                   {"postflight pickle --json x.pkl | jq .verdict",
+                    "for a program"}},
+      .declare = [](CLI::App& app) {
+        const auto options = std::make_shared<PickleOptions>();
+        app.add_option("FILE", options->files,
+                       "A pickle, or a file with pickles inside: .pt, .pth, "
+                       ".distcp, .metadata, a flight-recorder dump")
+            ->required()
+            ->option_text(" ");
+        app.add_flag("--all", options->all,
+                     "Show long lists, strings and deep nesting in full");
+        app.add_flag("--summary", options->summary,
+                     "Leave the values out, show only what would run");
+        app.add_flag("--disassemble", options->disassemble,
+                     "List the opcodes instead of the values");
+        return [options](Session& session) { return run(*options, session); };
+      }};
+}
+
+}  // namespace postflight

@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/suggestion.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::string_view kSentence =
+    "postflight reads what a distributed PyTorch job left behind and says what "
+    "happened.";
+
+std::string with_examples(std::string_view sentence,
+                          const std::vector<Example>& examples) {
+  std::string text(sentence);
+  text += "\n\nExamples:";
+  std::size_t width = 0;
+  for (const Example& example : examples)
+    width = std::max(width, example.line.size());
+  for (const Example& example : examples)
+    text += fmt::format("\n  {:<{}}  {}", example.line, width, example.what);
+  return text + "\n";
+}
+
+struct Declared {
+  CLI::App* app;
+  std::function<Exit(Session&)> run;
+};
+
+// Names that a misspelt word could have meant.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* const child :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!child->get_group().empty())
+      words.push_back(child->get_name());
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      words.push_back("--" + name);
+    for (const std::string& name : option->get_snames())
+      words.push_back("-" + name);
+  }
+  return words;
+}
+
+// One line that says what is wrong and what was perhaps meant.
+std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App* app = &program;
+  while (!app->get_subcommands().empty())
+    app = app->get_subcommands().front();
+  std::string command =
+      app == &program ? "postflight" : "postflight " + app->get_name();
+  const std::vector<std::string> extras =
+      dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr
+          ? std::vector<std::string>()
+          : program.remaining(true);
+  if (extras.empty())
+    return fmt::format("{} ({} --help)", error.what(), command);
+  const std::string& word = extras.front();
+  const bool is_option = word.starts_with('-');
+  std::string text = fmt::format("'{}' is no {} of {}", word,
+                                 is_option ? "option" : "command", command);
+  if (const auto meant = suggestion(word, known_words(*app)))
+    text += fmt::format("; did you mean {}?", *meant);
+  return fmt::format("{} ({} --help)", text, command);
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  app.add_flag("--json", options.json, "Answer in JSON");
+  app.add_option("--color", options.colour, "When to use colour")
+      ->transform(CLI::CheckedTransformer(
+          std::vector<std::pair<std::string, ColourChoice>>{
+              {"auto", ColourChoice::kAuto},
+              {"always", ColourChoice::kAlways},
+              {"never", ColourChoice::kNever}}))
+      ->option_text("auto|always|never");
+  app.add_flag("-q,--quiet", options.quiet, "No progress, no hints");
+  app.add_flag("-v,--verbose", options.verbosity, "Say more; twice: say all");
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App program(with_examples(
+      kSentence, {{"postflight pickle model.pt",
+                   "what is in it, and what would loading it run?"},
+                  {"postflight pickle --json dump | jq .verdict",
+                   "the same for a program"},
+                  {"postflight pickle --help", "all about one command"}}));
+  program.name("postflight");
+  program.set_help_flag("-h,--help", "Show this help");
+  program.set_version_flag("--version", "postflight " POSTFLIGHT_VERSION,
+                           "Show the version");
+  program.require_subcommand(1);
+
+  const auto common = std::make_shared<CommonOptions>();
+  std::vector<Declared> commands;
+  for (const Command& command :
+       {pickle_command(), version_command(), generate_command(program)}) {
+    CLI::App* const app = program.add_subcommand(
+        std::string(command.name),
+        with_examples(command.sentence, command.examples));
+    app->set_help_flag("-h,--help", "Show this help");
+    if (command.hidden)
+      app->group("");
+    std::function<Exit(Session&)> run = command.declare(*app);
+    add_common_options(*app, *common);
+    commands.push_back({app, std::move(run)});
+  }
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    Session session({});
+    session.complain(misuse(program, error));
+    return static_cast<int>(Exit::kCouldNotLook);
+  }
+  const auto chosen = std::ranges::find_if(
+      commands, [](const Declared& command) { return command.app->parsed(); });
+  Session session(*common);
+  const Exit exit = chosen->run(session);
+  return session.finish(exit);
+}
+
+}  // namespace postflight

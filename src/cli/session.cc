@@ -1,0 +1,39 @@
+#include "cli/session.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/escape.h"
+
+namespace postflight {
+
+Session::Session(const CommonOptions& options)
+    : options_(options), terminal_(Terminal::detect(options.colour)) {}
+
+void Session::print(std::string_view text) {
+  if (write_failed_)
+    return;
+  write_failed_ =
+      std::fwrite(text.data(), 1, text.size(), stdout) != text.size();
+}
+
+void Session::complain(std::string_view message) const {
+  const std::string line =
+      fmt::format("postflight: {}\n", escape_for_terminal(message));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+int Session::finish(Exit exit) {
+  if (std::fflush(stdout) != 0)
+    write_failed_ = true;
+  if (!write_failed_)
+    return static_cast<int>(exit);
+  complain(fmt::format("cannot write the answer to standard output: {}",
+                       std::generic_category().message(errno)));
+  return static_cast<int>(Exit::kCouldNotLook);
+}
+
+}  // namespace postflight

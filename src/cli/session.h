@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+#include "base/terminal.h"
+
+namespace postflight {
+
+// The exit codes of every command but fr-trace.
+enum class Exit : int {
+  kWell = 0,
+  kFound = 1,        // looked, and found a problem
+  kCouldNotLook = 2  // usage, or nothing readable
+};
+
+// The options that every command has.
+struct CommonOptions {
+  bool json = false;
+  bool quiet = false;
+  int verbosity = 0;
+  ColourChoice colour = ColourChoice::kAuto;
+};
+
+// What a command has to work with: where its answer goes and what it can show.
+class Session {
+ public:
+  explicit Session(const CommonOptions& options);
+
+  const CommonOptions& options() const { return options_; }
+  const Terminal& terminal() const { return terminal_; }
+
+  // Writes to stdout. The first failure is kept for finish().
+  void print(std::string_view text);
+  // One line on stderr, escaped: "postflight: rank 3: ...".
+  void complain(std::string_view message) const;
+  void complain(const Error& error) const { complain(error.message()); }
+
+  // Flushes stdout; `exit`, or kCouldNotLook if the answer could not be
+  // written in full.
+  int finish(Exit exit);
+
+ private:
+  CommonOptions options_;
+  Terminal terminal_;
+  bool write_failed_ = false;
+};
+
+}  // namespace postflight

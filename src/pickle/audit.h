@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pickle/machine.h"
+#include "pickle/trust.h"
+
+namespace postflight {
+
+// One name that Python would import, and how often the pickle refers to it.
+struct GlobalUse {
+  std::string module;
+  std::string name;
+  Trust trust = Trust::kUnknown;
+  std::string reason;
+  std::uint64_t uses = 0;
+};
+
+// One thing that Python would call, and how often. `callable` is a dotted name,
+// or says what kind of value is called if it is no name.
+struct CallUse {
+  std::string callable;
+  Making making = Making::kReduce;
+  Trust trust = Trust::kUnknown;
+  std::string reason;
+  std::uint64_t uses = 0;
+  Value first;  // the object of the first such call
+};
+
+// What loading a pickle in Python would import and call, each in the order of
+// its first appearance.
+struct Audit {
+  std::vector<GlobalUse> globals;
+  std::vector<CallUse> calls;
+
+  // The worst of all globals and calls.
+  Trust worst() const;
+  // Whether more than plain data and torch's rebuilding functions is in it.
+  bool runs_code() const { return worst() > Trust::kTorch; }
+};
+
+// Audits what `machine` met in its latest load(), even if that failed: Python
+// would have got as far.
+Audit audit(const Machine& machine);
+
+}  // namespace postflight

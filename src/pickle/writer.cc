@@ -1,0 +1,23 @@
+#include "pickle/writer.h"
+
+#include "pickle/python_writer.h"
+#include "pickle/recorder_writer.h"
+
+namespace postflight {
+
+Result<std::string> write_pickle(const Value& root,
+                                 const WriteOptions& options) {
+  if (options.protocol != 2 && options.protocol != 4)
+    return fail(ErrorKind::kUsage,
+                "pickle protocol {} is not written; use 2 or 4",
+                options.protocol);
+  if (options.dialect == Dialect::kPython)
+    return PythonWriter(options).write(root);
+  if (options.protocol != 2)
+    return fail(ErrorKind::kUsage,
+                "flight recorders write pickle protocol 2, not {}",
+                options.protocol);
+  return RecorderWriter(options).write(root);
+}
+
+}  // namespace postflight

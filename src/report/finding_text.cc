@@ -1,0 +1,63 @@
+#include "report/finding_text.h"
+
+#include <fmt/format.h>
+
+#include "base/escape.h"
+#include "base/json_string.h"
+
+namespace postflight {
+namespace {
+
+Style style_of(Severity severity) {
+  switch (severity) {
+    case Severity::kError:
+      return Style::kRed;
+    case Severity::kWarning:
+      return Style::kYellow;
+    default:
+      return Style::kDim;
+  }
+}
+
+}  // namespace
+
+void write_findings(std::span<const Finding> findings, const Terminal& terminal,
+                    Output& out) {
+  for (const Finding& finding : findings)
+    out += fmt::format(
+        "  {}: {}{}\n",
+        terminal.styled(style_of(finding.severity),
+                        severity_name(finding.severity)),
+        escape_for_terminal(finding.message),
+        finding.where.empty()
+            ? ""
+            : fmt::format(" ({})", escape_for_terminal(finding.where)));
+}
+
+void write_findings_json(std::span<const Finding> findings, Output& out) {
+  out += "[";
+  bool first = true;
+  for (const Finding& finding : findings) {
+    out += first ? "{" : ",{";
+    first = false;
+    write_json_field("kind", finding.kind, out);
+    out += ",";
+    write_json_field("severity", severity_name(finding.severity), out);
+    out += ",";
+    write_json_field("message", finding.message, out);
+    out += ",";
+    write_json_field("where", finding.where, out);
+    out += "}";
+  }
+  out += "]";
+}
+
+void write_json_field(std::string_view key, std::string_view text,
+                      Output& out) {
+  std::string json;
+  const bool exact = append_json_string(text, json);
+  out += fmt::format("\"{}\":{}{}", key, json,
+                     exact ? "" : fmt::format(",\"{}_escaped\":true", key));
+}
+
+}  // namespace postflight

@@ -1,0 +1,167 @@
+#include "report/pickle_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/display_width.h"
+#include "base/escape.h"
+#include "report/finding_text.h"
+#include "report/pickle_text.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::size_t kNames = 12;  // shown of globals and calls
+constexpr std::size_t kMargin = 2;
+
+std::string times(std::uint64_t count) {
+  return count == 1 ? "once" : fmt::format("{} times", count);
+}
+
+std::string short_name(std::string_view name, const Terminal& terminal) {
+  return cut_to_width(escape_for_terminal(name), 60, terminal.ellipsis());
+}
+
+// The call or import to lead with: the worst, and of those the first.
+struct Lead {
+  Trust trust = Trust::kPlain;
+  std::string sentence;
+};
+
+Lead lead(const PickleFile& file, const Terminal& terminal) {
+  Lead worst;
+  for (const LoadedPickle& loaded : file.pickles) {
+    for (const CallUse& use : loaded.audit.calls)
+      if (use.trust > worst.trust)
+        worst = {use.trust,
+                 fmt::format("call {}{}", short_name(use.callable, terminal),
+                             use.reason.empty()
+                                 ? ", which is not known to be harmless"
+                                 : ", which " + use.reason)};
+    for (const GlobalUse& use : loaded.audit.globals)
+      if (use.trust > worst.trust)
+        worst = {
+            use.trust,
+            fmt::format("import {}{}",
+                        short_name(use.module + "." + use.name, terminal),
+                        use.reason.empty() ? "" : ", which " + use.reason)};
+  }
+  return worst;
+}
+
+std::string headline(const PickleFile& file, const Terminal& terminal) {
+  const Lead worst = lead(file, terminal);
+  if (worst.trust > Trust::kTorch)
+    return terminal.styled(Style::kRed, worst.trust == Trust::kDangerous
+                                            ? "DANGEROUS"
+                                            : "RUNS CODE") +
+           "  loading it in Python would " + worst.sentence;
+  if (!file.all_read())
+    return terminal.styled(Style::kYellow, "BROKEN") +
+           "  not all of it could be read; nothing before that runs code";
+  return terminal.styled(Style::kGreen, "SAFE") +
+         (worst.trust == Trust::kTorch
+              ? "  plain data and torch's own rebuilding functions"
+              : "  plain data");
+}
+
+Style style_of(Trust trust) {
+  switch (trust) {
+    case Trust::kDangerous:
+      return Style::kRed;
+    case Trust::kUnknown:
+      return Style::kYellow;
+    default:
+      return Style::kDim;
+  }
+}
+
+struct Row {
+  Trust trust{};
+  std::string name;
+  std::string note;
+};
+
+void write_rows(std::string_view title, std::vector<Row> rows, bool all,
+                const Terminal& terminal, Output& out) {
+  if (rows.empty())
+    return;
+  // The worst first; among equals the order of appearance.
+  std::ranges::stable_sort(rows, std::greater(), &Row::trust);
+  const std::size_t shown =
+      all || rows.size() <= kNames + 2 ? rows.size() : kNames;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Row& row = rows[i];
+    out += fmt::format(
+        "  {:<8}{} {}  {}\n", i == 0 ? title : "",
+        terminal.styled(style_of(row.trust),
+                        fmt::format("{:<9}", trust_name(row.trust))),
+        cut_to_width(row.name, terminal.width > 44 ? terminal.width - 36 : 8,
+                     terminal.ellipsis()),
+        terminal.styled(Style::kDim, row.note));
+  }
+  if (shown < rows.size())
+    out += fmt::format("          {} {} more (--all shows them)\n",
+                       terminal.ellipsis(), rows.size() - shown);
+}
+
+void write_audit(const Audit& audit, bool all, const Terminal& terminal,
+                 Output& out) {
+  std::vector<Row> calls;
+  for (const CallUse& use : audit.calls) {
+    const bool touched = use.making == Making::kTouched;
+    calls.push_back(
+        {use.trust, escape_for_terminal(use.callable),
+         fmt::format("{}{}{}", touched ? "changed, " : "", times(use.uses),
+                     use.reason.empty() ? "" : "; " + use.reason)});
+  }
+  write_rows("calls", std::move(calls), all, terminal, out);
+
+  std::vector<Row> globals;
+  for (const GlobalUse& use : audit.globals)
+    globals.push_back({use.trust,
+                       escape_for_terminal(use.module + "." + use.name),
+                       times(use.uses)});
+  write_rows("imports", std::move(globals), all, terminal, out);
+}
+
+std::string place(const LoadedPickle& loaded) {
+  std::string text =
+      loaded.where.empty() ? "pickle" : escape_for_terminal(loaded.where);
+  text += fmt::format("  protocol {}, {} bytes", loaded.pickle.protocol,
+                      loaded.bytes.size());
+  if (loaded.offset && *loaded.offset != 0)
+    text += fmt::format(" at byte {}", *loaded.offset);
+  return text;
+}
+
+}  // namespace
+
+void write_pickle_report(std::string_view name, const PickleFile& file,
+                         const PickleReportOptions& options,
+                         const Terminal& terminal, Output& out) {
+  out += headline(file, terminal) + "\n";
+  out += fmt::format("  {}: {} {}\n", escape_for_terminal(name),
+                     file.pickles.size(),
+                     file.pickles.size() == 1 ? "pickle" : "pickles");
+  write_findings(file.findings, terminal, out);
+  for (const LoadedPickle& loaded : file.pickles) {
+    out += "\n" + terminal.styled(Style::kBold, place(loaded)) + "\n";
+    write_audit(loaded.audit, options.all, terminal, out);
+    if (loaded.error) {
+      out += fmt::format("  {}: {}\n", terminal.styled(Style::kRed, "broken"),
+                         escape_for_terminal(*loaded.error));
+      continue;
+    }
+    if (options.tree)
+      write_pickle_text(loaded.pickle.root,
+                        {.width = terminal.width,
+                         .margin = kMargin,
+                         .all = options.all,
+                         .unicode = terminal.unicode},
+                        out);
+  }
+}
+
+}  // namespace postflight
