@@ -17,6 +17,12 @@ char* Arena::allocate_text(std::size_t size) {
   return reinterpret_cast<char*>(allocate<std::uint64_t>(words));
 }
 
+void Arena::expect(std::size_t bytes) {
+  constexpr std::size_t kMostExpected = 64 << 20;
+  if (chunks_.empty() && bytes > kFirstChunk)
+    add_chunk(std::min(bytes, kMostExpected));
+}
+
 void Arena::reset() {
   for (const Chunk& chunk : large_)
     reserved_ -= chunk.size;
@@ -41,15 +47,18 @@ void* Arena::allocate_elsewhere(std::size_t bytes) {
     const std::size_t size =
         chunks_.empty() ? kFirstChunk
                         : std::min(chunks_.back().size * 2, kLastChunk);
-    const std::size_t enough = std::max(size, bytes);
-    chunks_.push_back(
-        {std::make_unique_for_overwrite<std::byte[]>(enough), enough});
-    reserved_ += enough;
+    add_chunk(std::max(size, bytes));
   }
   const Chunk& chunk = chunks_[used_chunks_++];
   next_ = chunk.memory.get() + bytes;
   end_ = chunk.memory.get() + chunk.size;
   return chunk.memory.get();
+}
+
+void Arena::add_chunk(std::size_t bytes) {
+  chunks_.push_back(
+      {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes});
+  reserved_ += bytes;
 }
 
 }  // namespace postflight

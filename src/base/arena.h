@@ -39,6 +39,12 @@ class Arena {
   // Uninitialised room for text.
   char* allocate_text(std::size_t size);
 
+  // Says about how much will be wanted, so that an empty arena starts with one
+  // chunk of that size. malloc gives one large block back to the next arena
+  // as it is, with its pages; many small ones it returns to the kernel, and
+  // fresh pages cost more than all the parsing.
+  void expect(std::size_t bytes);
+
   // Takes back everything allocated so far, keeping the memory for reuse.
   void reset();
 
@@ -54,6 +60,7 @@ class Arena {
   };
 
   void* allocate_elsewhere(std::size_t bytes);
+  void add_chunk(std::size_t bytes);
 
   std::byte* next_ = nullptr;
   std::byte* end_ = nullptr;

@@ -46,9 +46,11 @@ Trust PickleFile::worst() const {
   return worst;
 }
 
-bool PickleFile::all_read() const {
-  return std::ranges::none_of(
-      pickles, &std::optional<std::string>::has_value, &LoadedPickle::error);
+bool PickleFile::intact() const {
+  return std::ranges::none_of(pickles, &std::optional<std::string>::has_value,
+                              &LoadedPickle::error) &&
+         std::ranges::find(findings, Severity::kError, &Finding::severity) ==
+             findings.end();
 }
 
 void PickleFile::load_streams(PickleStreams found, std::uint32_t depth) {

@@ -38,7 +38,8 @@ class PickleFile {
   // The worst that loading any of them would do.
   Trust worst() const;
   bool runs_code() const { return worst() > Trust::kTorch; }
-  bool all_read() const;
+  // Whether everything could be read and nothing is damaged or deceiving.
+  bool intact() const;
 
  private:
   explicit PickleFile(const Limits& limits) : limits_(limits) {}

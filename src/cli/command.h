@@ -33,7 +33,7 @@ Command version_command();
 // Man page and completions, made from what all commands declare.
 Command generate_command(const CLI::App& program);
 
-// --json, --color, --quiet and -v, with the same words everywhere.
+// --json, --color and --quiet, with the same words everywhere.
 void add_common_options(CLI::App& app, CommonOptions& options);
 
 // Runs the program; returns its exit code.

@@ -37,15 +37,7 @@ void write(const std::string& name, const PickleFile& file,
 }
 
 Exit verdict(const PickleFile& file) {
-  const bool error_found =
-      std::ranges::any_of(file.findings, [](const Finding& finding) {
-        return finding.severity == Severity::kError;
-      });
-  if (file.runs_code())
-    return Exit::kFound;
-  if (!file.all_read())
-    return file.pickles.size() == 1 ? Exit::kCouldNotLook : Exit::kFound;
-  return error_found ? Exit::kFound : Exit::kWell;
+  return file.runs_code() || !file.intact() ? Exit::kFound : Exit::kWell;
 }
 
 Exit show(const std::string& name, const PickleOptions& options,
@@ -67,10 +59,14 @@ Exit show(const std::string& name, const PickleOptions& options,
 
 Exit run(const PickleOptions& options, Session& session) {
   Exit worst = Exit::kWell;
+  const std::unique_ptr<Progress> progress = session.progress(
+      {.label = "Reading", .total_files = options.files.size()});
   for (const std::string& name : options.files) {
     if (&name != &options.files.front() && !session.options().json)
       session.print("\n");
+    progress->erase();
     const Exit exit = show(name, options, session);
+    progress->advance(0, 1);
     // A problem that was found outranks a file that could not be looked at.
     if (worst != Exit::kFound && exit != Exit::kWell)
       worst = exit;
@@ -84,9 +80,9 @@ Command pickle_command() {
   return {
       .name = "pickle",
       .sentence =
-          "Shows every pickle inside a file and what loading it in Python "
-          "would run.\nNothing in the file is ever run here. Exit 1 if loading "
-          "would run more than plain\ndata and torch's own rebuilding "
+          "Shows every pickle in a file and what loading it would run.\n"
+          "Nothing in the file is ever run here. Exit 1 if loading it in "
+          "Python would run\nmore than plain data and torch's own rebuilding "
           "functions.",
       .examples = {{"postflight pickle model.pt", "a checkpoint"},
                    {"postflight pickle nccl_trace_rank_0", "a bare pickle"},
@@ -97,8 +93,7 @@ Command pickle_command() {
       .declare = [](CLI::App& app) {
         const auto options = std::make_shared<PickleOptions>();
         app.add_option("FILE", options->files,
-                       "A pickle, or a file with pickles inside: .pt, .pth, "
-                       ".distcp, .metadata, a flight-recorder dump")
+                       "Pickles, or files with pickles inside (.pt, .distcp)")
             ->required()
             ->option_text(" ");
         app.add_flag("--all", options->all,

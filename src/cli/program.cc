@@ -33,6 +33,18 @@ struct Declared {
   std::function<Exit(Session&)> run;
 };
 
+// CLI11's help, but with one line for each command in the list of commands.
+class Help : public CLI::Formatter {
+ public:
+  Help() { column_width(24); }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    const std::string text = command->get_description();
+    return fmt::format("  {:<22}{}\n", command->get_name(),
+                       text.substr(0, text.find('\n')));
+  }
+};
+
 // Names that a misspelt word could have meant.
 std::vector<std::string> known_words(const CLI::App& app) {
   std::vector<std::string> words;
@@ -56,10 +68,7 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
     app = app->get_subcommands().front();
   std::string command =
       app == &program ? "postflight" : "postflight " + app->get_name();
-  const std::vector<std::string> extras =
-      dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr
-          ? std::vector<std::string>()
-          : program.remaining(true);
+  const std::vector<std::string> extras = program.remaining(true);
   if (extras.empty())
     return fmt::format("{} ({} --help)", error.what(), command);
   const std::string& word = extras.front();
@@ -75,25 +84,27 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_flag("--json", options.json, "Answer in JSON");
-  app.add_option("--color", options.colour, "When to use colour")
-      ->transform(CLI::CheckedTransformer(
-          std::vector<std::pair<std::string, ColourChoice>>{
-              {"auto", ColourChoice::kAuto},
-              {"always", ColourChoice::kAlways},
-              {"never", ColourChoice::kNever}}))
+  app.add_option_function<std::string>(
+         "--color",
+         [&options](const std::string& when) {
+           options.colour = when == "always"  ? ColourChoice::kAlways
+                            : when == "never" ? ColourChoice::kNever
+                                              : ColourChoice::kAuto;
+         },
+         "When to use colour")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
       ->option_text("auto|always|never");
-  app.add_flag("-q,--quiet", options.quiet, "No progress, no hints");
-  app.add_flag("-v,--verbose", options.verbosity, "Say more; twice: say all");
+  app.add_flag("-q,--quiet", options.quiet, "No progress");
 }
 
 int run_program(int argc, char** argv) {
   CLI::App program(with_examples(
-      kSentence, {{"postflight pickle model.pt",
-                   "what is in it, and what would loading it run?"},
+      kSentence, {{"postflight pickle model.pt", "what would loading it run?"},
                   {"postflight pickle --json dump | jq .verdict",
                    "the same for a program"},
                   {"postflight pickle --help", "all about one command"}}));
   program.name("postflight");
+  program.formatter(std::make_shared<Help>());
   program.set_help_flag("-h,--help", "Show this help");
   program.set_version_flag("--version", "postflight " POSTFLIGHT_VERSION,
                            "Show the version");

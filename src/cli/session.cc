@@ -13,6 +13,15 @@ namespace postflight {
 Session::Session(const CommonOptions& options)
     : options_(options), terminal_(Terminal::detect(options.colour)) {}
 
+std::unique_ptr<Progress> Session::progress(ProgressOptions options) const {
+  options.quiet = options_.quiet;
+  const auto sink = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  };
+  return std::make_unique<Progress>(terminal_, clock_, sink,
+                                    std::move(options));
+}
+
 void Session::print(std::string_view text) {
   if (write_failed_)
     return;

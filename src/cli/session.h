@@ -1,8 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/terminal.h"
 
 namespace postflight {
@@ -18,7 +21,6 @@ enum class Exit : int {
 struct CommonOptions {
   bool json = false;
   bool quiet = false;
-  int verbosity = 0;
   ColourChoice colour = ColourChoice::kAuto;
 };
 
@@ -29,6 +31,9 @@ class Session {
 
   const CommonOptions& options() const { return options_; }
   const Terminal& terminal() const { return terminal_; }
+
+  // A progress line on stderr, as the options and the terminal allow it.
+  std::unique_ptr<Progress> progress(ProgressOptions options) const;
 
   // Writes to stdout. The first failure is kept for finish().
   void print(std::string_view text);
@@ -43,6 +48,7 @@ class Session {
  private:
   CommonOptions options_;
   Terminal terminal_;
+  SteadyClock clock_;
   bool write_failed_ = false;
 };
 

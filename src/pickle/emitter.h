@@ -54,6 +54,7 @@ class Emitter {
   // Puts what was written last into the memo; returns its index there plus
   // one, which is what get() takes.
   std::uint32_t put();
+  std::uint32_t memo_size() const { return memo_size_; }
   void get(std::uint32_t index_plus_one);
 
   // To be called before each value: a frame that is long enough ends here.

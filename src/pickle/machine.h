@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
@@ -107,6 +107,10 @@ class Machine {
 
   void remember(std::uint64_t key, Value value);
   void remember_far(std::uint64_t key, Value value);
+  // Whether the map had the key, which is to be found in the vector now.
+  bool forget_far(std::uint64_t key) {
+    return !far_memo_.empty() && far_memo_.erase(key) != 0;
+  }
   const Value* recall(std::uint64_t key) const;
 
   Result<std::string_view> take_line(Opcode opcode);
@@ -118,6 +122,7 @@ class Machine {
 
   tl::unexpected<Error> too_short(Opcode opcode, std::uint64_t wanted);
   tl::unexpected<Error> underflow(Opcode opcode);
+  tl::unexpected<Error> no_value(Opcode opcode);
   tl::unexpected<Error> broken(ErrorKind kind, std::string_view what);
 
   struct Free {
@@ -143,9 +148,10 @@ class Machine {
   Value* fence_ = nullptr;
 
   // Writers number memo entries 0, 1, 2, ... so a vector beats a map; keys
-  // that would leave a large gap go to the map.
+  // that would leave a large gap go to the map. Not to a hash map: keys are the
+  // input's to choose.
   std::vector<Value> memo_;
-  std::unordered_map<std::uint64_t, Value> far_memo_;
+  std::map<std::uint64_t, Value> far_memo_;
   std::uint64_t memo_count_ = 0;
 
   std::vector<const Global*> globals_;

@@ -6,8 +6,30 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace postflight {
+namespace {
+
+// A name as STACK_GLOBAL takes it: also Python 2's strings, which Python 3
+// decodes first. What Python would import, call or be given can be a string
+// too, which nobody can know without doing so; nobody trusts that name then.
+std::optional<std::string_view> name_in(const Value& value) {
+  switch (value.kind()) {
+    case Kind::kString:
+    case Kind::kLegacyString:
+      return value.text();
+    case Kind::kGlobal:
+    case Kind::kObject:
+    case Kind::kPersistent:
+    case Kind::kExtension:
+      return "(computed)";
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 Result<> Machine::run_rare(Opcode opcode) {
   const OpcodeInfo* const info = opcode_info(static_cast<std::uint8_t>(opcode));
@@ -53,7 +75,7 @@ Result<> Machine::run_bare(Opcode opcode) {
       Value* const first = TRY(mark_of(opcode));
       const std::size_t count = static_cast<std::size_t>(top_ - first);
       if (count % 2 != 0)
-        return underflow(opcode);
+        return no_value(opcode);
       Items<Pair>* const pairs = arena_.make<Items<Pair>>();
       append(*pairs, reinterpret_cast<const Pair*>(first), count / 2);
       top_ = first - 1;
@@ -73,7 +95,8 @@ Result<> Machine::run_bare(Opcode opcode) {
       top_ = first - 1;
       if (!has(1))
         return underflow(opcode);
-      append(*items_of(top_[-1], Kind::kSet), first, count);
+      if (count != 0)
+        append(*items_of(top_[-1], Kind::kSet), first, count);
       return {};
     }
     case Opcode::kBinPersId:
@@ -106,10 +129,12 @@ Result<> Machine::run_bare(Opcode opcode) {
         return underflow(opcode);
       const Value name = *--top_;
       const Value module = *--top_;
-      if (!module.is(Kind::kString) || !name.is(Kind::kString))
+      const std::optional<std::string_view> module_text = name_in(module);
+      const std::optional<std::string_view> name_text = name_in(name);
+      if (!module_text || !name_text)
         return broken(ErrorKind::kCorrupt,
                       "STACK_GLOBAL wants two strings on the stack");
-      push_global(module.text(), name.text());
+      push_global(*module_text, *name_text);
       return {};
     }
     case Opcode::kNextBuffer:

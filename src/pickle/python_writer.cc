@@ -1,5 +1,6 @@
 #include "pickle/python_writer.h"
 
+#include <span>
 #include <utility>
 
 #include "pickle/object.h"
@@ -92,12 +93,19 @@ Result<> PythonWriter::visit(const Value& value) {
   }
   if (const std::uint32_t found = recall(value)) {
     emitter_.get(found);
+    if (found >= was_got_.size())
+      was_got_.resize(emitter_.memo_size() + std::size_t{1});
+    was_got_[found] = true;
     return {};
   }
   if (value.is(Kind::kGlobal))
     return write_global(value);
   if (is_text(value) && !is_lowered(value))
     return write_text(value);
+  if (value.is(Kind::kObject) && value.object().making == Making::kTouched)
+    return fail(ErrorKind::kUnsupported,
+                "state or items were given to what is no object; a pickle "
+                "can't be written that does so again");
   open(value);
   return {};
 }
@@ -164,8 +172,7 @@ void PythonWriter::write_extension(std::int64_t code) {
 
 void PythonWriter::open(const Value& value) {
   if (is_lowered(value)) {
-    frames_.push_back({value, call_for(value), 0, Form::kObject});
-    return;
+    return push_object({value, call_for(value), 0, Form::kObject});
   }
   switch (value.kind()) {
     case Kind::kTuple:
@@ -201,15 +208,45 @@ void PythonWriter::open_growing(const Value& value, Form form, Opcode empty) {
 
 void PythonWriter::open_object(const Value& value) {
   const Object& object = value.object();
-  if (object.making != Making::kInstance) {
-    frames_.push_back({value, value, 0, Form::kObject});
-    return;
-  }
+  if (object.making != Making::kInstance)
+    return push_object({value, value, 0, Form::kObject});
   std::vector<Value> parts{object.callable};
   const std::span<const Value> arguments = object.arguments.items();
   parts.insert(parts.end(), arguments.begin(), arguments.end());
   emitter_.op(Opcode::kMark);
   frames_.push_back({value, builder_.tuple(parts), 0, Form::kInstance});
+}
+
+void PythonWriter::push_object(const Frame& frame) {
+  std::uint32_t& place = unmade_[frame.value.identity()];
+  if (place != 0)
+    forget_arguments(frame.value, place - 1);
+  frames_.push_back(frame);
+  place = static_cast<std::uint32_t>(frames_.size());
+}
+
+void PythonWriter::forget_arguments(const Value& value, std::size_t outer) {
+  const Object& object = frames_[outer].shape.object();
+  const Frame& tuple = frames_[outer + 1];
+  if (frames_[outer].next != 2 || tuple.form != Form::kTuple ||
+      tuple.value.identity() != object.arguments.identity())
+    return;
+  const std::uint32_t latest = emitter_.memo_size();
+  std::uint32_t& kept_at_last = kept_at_last_[value.identity()];
+  if (latest - forgotten_ <= kept_at_last)
+    return;
+  kept_at_last = latest - forgotten_;
+  for (const Value& item : tuple.value.items().first(tuple.next)) {
+    if (!item.is(Kind::kList) && !item.is(Kind::kDict) && !item.is(Kind::kSet))
+      continue;
+    const std::uint32_t index = objects_.find(item.identity());
+    const bool was_got = index < was_got_.size() && was_got_[index];
+    // The latest entry has nothing in it yet, as in f(x) where x = [f(x)].
+    if (index != 0 && index != latest && !was_got) {
+      objects_[item.identity()] = 0;
+      ++forgotten_;
+    }
+  }
 }
 
 std::uint32_t PythonWriter::recall(const Value& value) const {

@@ -27,6 +27,10 @@ namespace postflight {
 // can be memoised. One that holds itself, through a list say, is written again
 // inside that list, which is in the memo by then; the outer one, half written,
 // finds itself in the memo when it ends, drops its parts and takes that one.
+//
+// An object made by a call can hold itself through the call's arguments in the
+// same way. But what set([node]) makes depends on the list being whole when it
+// is called: a list that only the outer, dropped call used is written again.
 class PythonWriter {
  public:
   explicit PythonWriter(const WriteOptions& options)
@@ -72,6 +76,8 @@ class PythonWriter {
   void open_fixed(const Value& value, Form form);
   void open_growing(const Value& value, Form form, Opcode empty);
   void open_object(const Value& value);
+  void push_object(const Frame& frame);
+  void forget_arguments(const Value& value, std::size_t outer);
 
   // Writes what stands before part `next` of the frame, or after the last.
   After between(const Frame& frame);
@@ -98,6 +104,14 @@ class PythonWriter {
   // Apart, as an empty text in an arena has the address of what comes next.
   PointerMap texts_;
   PointerMap objects_;
+  std::vector<bool> was_got_;  // by index in the memo plus one
+  // Where the frame of an object lies that is not made yet, plus one.
+  PointerMap unmade_;
+  // Forgetting ends, even for a value no Python could make: each time more
+  // must be in the memo than at the last, not counting what was forgotten.
+  PointerMap kept_at_last_;
+  std::uint32_t forgotten_ = 0;
+
   Builder builder_;
   // The call for a set is made once: its list must be the same one, and in the
   // memo, when a set that holds itself is met again.

@@ -106,12 +106,6 @@ PythonWriter::After PythonWriter::between_object(const Frame& frame) {
       case Making::kNewEx:
         emitter_.op(kNewObjEx);
         break;
-      case Making::kTouched:
-        // Appending nothing to what takes no items makes the object that
-        // records it, before anything that may refer to it.
-        emitter_.op(kMark);
-        emitter_.op(object.callable.is(Kind::kList) ? kAddItems : kAppends);
-        break;
       default:
         emitter_.op(kReduce);
         break;

@@ -1,6 +1,5 @@
 #include "pickle/recorder_writer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pickle/parts.h"
@@ -40,15 +39,6 @@ std::string_view plural_name(Kind kind) {
   }
 }
 
-bool is_stack_frame(const Value& value) {
-  constexpr std::string_view kKeys[] = {"name", "filename", "line"};
-  return value.is(Kind::kDict) &&
-         std::ranges::equal(
-             value.pairs(), kKeys, [](const Pair& pair, std::string_view key) {
-               return pair.key.is(Kind::kString) && pair.key.text() == key;
-             });
-}
-
 }  // namespace
 
 Result<std::string> RecorderWriter::write(const Value& root) && {
@@ -71,7 +61,8 @@ Result<> RecorderWriter::survey(const Value& root) {
   while (!path_.empty()) {
     Place& place = path_.back();
     if (place.next == part_count(place.value)) {
-      met_[place.value.identity()] = kOnce;
+      // The recorder holds the whole dump itself.
+      met_[place.value.identity()] = path_.size() == 1 ? kShared : kOnce;
       path_.pop_back();
       continue;
     }
@@ -130,7 +121,7 @@ Result<> RecorderWriter::visit(const Value& value) {
       emitter_.floating(value.floating());
       return {};
     case Kind::kString:
-      return write_string(value.text());
+      return write_string(value);
     default:
       break;
   }
@@ -147,17 +138,18 @@ Result<> RecorderWriter::visit(const Value& value) {
   return {};
 }
 
-Result<> RecorderWriter::write_string(std::string_view text) {
-  std::uint32_t& index = strings_[text];
-  if (index != 0) {
-    emitter_.get(index);
-    return {};
-  }
+Result<> RecorderWriter::write_string(const Value& value) {
+  const std::string_view text = value.text();
   if (text.size() > 0xffffffff)
     return fail(ErrorKind::kUsage,
                 "a string of {} bytes is too long for pickle protocol 2; use "
                 "protocol 4 in Python's dialect",
                 text.size());
+  std::uint32_t& index = strings_[value.identity()];
+  if (index != 0) {
+    emitter_.get(index);
+    return {};
+  }
   TRY(emitter_.need_room(text.size()));
   emitter_.text({.four = Opcode::kBinUnicode}, text);
   index = emitter_.put();
@@ -183,7 +175,7 @@ void RecorderWriter::end(const Value& value) {
   else
     emitter_.op(part_count(value) > 3 ? Opcode::kTuple
                                       : kSmallTuples[part_count(value)]);
-  if (met_.find(value.identity()) == kShared || is_stack_frame(value))
+  if (met_.find(value.identity()) == kShared)
     memo_[value.identity()] = emitter_.put();
 }
 

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -17,10 +15,10 @@ namespace postflight {
 // Writes one pickle as torch's pickler in C++ writes a flight recorder's dump;
 // see write_pickle().
 //
-// That pickler knows strings by their text. It puts a container into the memo
-// only if someone else holds it too, after its last part: the recorder itself
-// holds each stack frame, a dict of name, filename and line, so all of those
-// are there, and of the rest those that are referred to twice.
+// That pickler puts every string into the memo, but a container only if
+// something else refers to it too, after its last part: the stack frames that
+// several entries have in common, and the dump itself, which the recorder holds
+// while it is written.
 class RecorderWriter {
  public:
   explicit RecorderWriter(const WriteOptions& options)
@@ -39,7 +37,7 @@ class RecorderWriter {
   Result<> meet(const Value& value);
 
   Result<> visit(const Value& value);
-  Result<> write_string(std::string_view text);
+  Result<> write_string(const Value& value);
   void begin(const Value& value);
   void end(const Value& value);
 
@@ -47,7 +45,7 @@ class RecorderWriter {
   std::vector<Place> path_;
   PointerMap met_;
   PointerMap memo_;
-  std::unordered_map<std::string_view, std::uint32_t> strings_;
+  PointerMap strings_;  // apart, as in PythonWriter
 };
 
 }  // namespace postflight

@@ -32,6 +32,23 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+// CPython's unpickler hands these lines to C functions, for which a NUL byte is
+// the end.
+std::string_view c_string(std::string_view line) {
+  return line.substr(0, line.find('\0'));
+}
+
+// A line as error messages quote it.
+std::string quoted(std::string_view line) {
+  constexpr std::size_t kMost = 40;
+  if (line.size() <= kMost)
+    return fmt::format("'{}'", line);
+  std::size_t end = kMost;
+  while (end > 0 && (line[end] & 0xc0) == 0x80)  // not inside a character
+    --end;
+  return fmt::format("'{}…'", line.substr(0, end));
+}
+
 struct Digits {
   bool negative = false;
   unsigned base = 10;
@@ -111,21 +128,23 @@ std::string twos_complement(const Digits& number) {
 
 Result<Value> integer_from_literal(std::string_view line, Arena& arena,
                                    const Limits& limits) {
-  if (line.size() > limits.max_integer_digits)
+  const std::optional<Digits> digits =
+      split_integer(c_string(line), Syntax::kLiteral);
+  if (!digits)
+    return fail(ErrorKind::kCorrupt, "{} is no integer", quoted(line));
+  if (digits->digits.size() > limits.max_integer_digits)
     return fail(ErrorKind::kRefused,
                 "an integer of {} digits is longer than the {} that are read",
-                line.size(), limits.max_integer_digits);
-  const std::optional<Digits> digits = split_integer(line, Syntax::kLiteral);
-  if (!digits)
-    return fail(ErrorKind::kCorrupt, "'{}' is no integer", line);
+                digits->digits.size(), limits.max_integer_digits);
   return integer_from_twos_complement(twos_complement(*digits), arena);
 }
 
-// C's strtol takes 010 for 8, and CPython's INT is strtol first.
+// C's strtol takes 010 for 8, and CPython's INT is strtol first. Of a line that
+// starts with NUL strtol reads nothing, to the end: that is 0.
 std::optional<std::int64_t> strtol_integer(std::string_view line) {
-  const std::string text(line);
-  if (text.empty() || text.find('\0') != text.npos)
+  if (line.empty())
     return std::nullopt;
+  const std::string text(c_string(line));
   char* end = nullptr;
   errno = 0;
   const long value = std::strtol(text.c_str(), &end, 0);
@@ -194,11 +213,11 @@ char simple_escape(char c) {
 
 Result<Value> integer_from_int_line(std::string_view line, Arena& arena,
                                     const Limits& limits) {
-  if (line == "00" || line == "01")
-    return Value::boolean(line == "01");
-  if (line.size() <= limits.max_integer_digits)
-    if (const std::optional<std::int64_t> value = strtol_integer(line))
-      return kept_integer(*value, arena);
+  if (const std::optional<std::int64_t> value = strtol_integer(line)) {
+    if (line.size() == 2 && (*value == 0 || *value == 1))
+      return Value::boolean(*value == 1);
+    return kept_integer(*value, arena);
+  }
   return integer_from_literal(line, arena, limits);
 }
 
@@ -210,7 +229,7 @@ Result<Value> integer_from_long_line(std::string_view line, Arena& arena,
 }
 
 Result<Value> float_from_line(std::string_view line, Arena& arena) {
-  std::string_view text = line;
+  std::string_view text = c_string(line);
   if (!text.empty() && text[0] == '+')
     text.remove_prefix(1);
   double value = 0;
@@ -219,11 +238,12 @@ Result<Value> float_from_line(std::string_view line, Arena& arena) {
   if (end != last || text.empty() || error == std::errc::invalid_argument ||
       (text.data() != line.data() && text[0] == '-') ||
       text.find('(') != text.npos)
-    return fail(ErrorKind::kCorrupt, "'{}' is no number", line);
+    return fail(ErrorKind::kCorrupt, "{} is no number", quoted(line));
   if (error == std::errc::result_out_of_range) {
     value = std::strtod(std::string(text).c_str(), nullptr);
     if (std::isinf(value))
-      return fail(ErrorKind::kCorrupt, "'{}' is too large for a float", line);
+      return fail(ErrorKind::kCorrupt, "{} is too large for a float",
+                  quoted(line));
   }
   return kept_float(value, arena);
 }
@@ -232,29 +252,29 @@ Result<Value> legacy_string_from_line(std::string_view line, Arena& arena) {
   if (line.size() < 2 || line.front() != line.back() ||
       (line.front() != '\'' && line.front() != '"'))
     return fail(ErrorKind::kCorrupt, "the string is not in quotes");
-  const std::string_view quoted = line.substr(1, line.size() - 2);
+  const std::string_view inside = line.substr(1, line.size() - 2);
   std::string out;
-  for (std::size_t i = 0; i < quoted.size(); ++i) {
-    if (quoted[i] != '\\') {
-      out += quoted[i];
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    if (inside[i] != '\\') {
+      out += inside[i];
       continue;
     }
-    if (++i == quoted.size())
+    if (++i == inside.size())
       return fail(ErrorKind::kCorrupt, "the string ends in a lone backslash");
-    const char c = quoted[i];
+    const char c = inside[i];
     if (const char simple = simple_escape(c)) {
       out += simple;
     } else if (c >= '0' && c <= '7') {
       unsigned code = 0;
       std::size_t end = i;
-      while (end < quoted.size() && end < i + 3 && quoted[end] >= '0' &&
-             quoted[end] <= '7')
-        code = code * 8 + static_cast<unsigned>(quoted[end++] - '0');
+      while (end < inside.size() && end < i + 3 && inside[end] >= '0' &&
+             inside[end] <= '7')
+        code = code * 8 + static_cast<unsigned>(inside[end++] - '0');
       out += static_cast<char>(code);
       i = end - 1;
     } else if (c == 'x') {
       const std::optional<std::uint32_t> code =
-          i + 2 < quoted.size() ? hex_number(quoted.substr(i + 1, 2))
+          i + 2 < inside.size() ? hex_number(inside.substr(i + 1, 2))
                                 : std::nullopt;
       if (!code)
         return fail(ErrorKind::kCorrupt,
@@ -298,14 +318,16 @@ Result<Value> string_from_line(std::string_view line, Arena& arena) {
 }
 
 Result<std::uint64_t> memo_key_from_line(std::string_view line) {
-  const std::optional<Digits> digits = split_integer(line, Syntax::kDecimal);
-  std::uint64_t key = 0;
-  if (!digits || digits->negative ||
+  const std::optional<Digits> digits =
+      split_integer(c_string(line), Syntax::kDecimal);
+  std::int64_t key = 0;
+  if (!digits ||
       std::from_chars(digits->digits.data(),
                       digits->digits.data() + digits->digits.size(), key)
-              .ec != std::errc())
-    return fail(ErrorKind::kCorrupt, "'{}' is no memo index", line);
-  return key;
+              .ec != std::errc() ||
+      (digits->negative && key != 0))
+    return fail(ErrorKind::kCorrupt, "{} is no memo index", quoted(line));
+  return static_cast<std::uint64_t>(key);
 }
 
 Value integer_from_twos_complement(std::string_view bytes, Arena& arena) {
@@ -320,7 +342,8 @@ Value integer_from_twos_complement(std::string_view bytes, Arena& arena) {
     return kept_text(Kind::kBigInteger, bytes.substr(0, size), arena);
   std::uint64_t value =
       size > 0 && at(size - 1) >= 0x80 ? ~std::uint64_t{0} : 0;
-  std::memcpy(&value, bytes.data(), size);
+  if (size > 0)
+    std::memcpy(&value, bytes.data(), size);
   return kept_integer(static_cast<std::int64_t>(value), arena);
 }
 
@@ -337,7 +360,8 @@ Value kept_text(Kind kind, std::string_view text, Arena& arena) {
   char* const room = arena.allocate_text(text.size() + 8);
   const std::uint64_t size = text.size();
   std::memcpy(room, &size, 8);
-  std::memcpy(room + 8, text.data(), text.size());
+  if (!text.empty())
+    std::memcpy(room + 8, text.data(), text.size());
   return Value::text(kind, Value::Prefix::kEight, room + 8);
 }
 

@@ -11,9 +11,9 @@ namespace postflight {
 
 // The arguments of protocol 0's opcodes, written as text on a line of their
 // own (here without its newline), brought into `arena`. All accept what
-// CPython's own unpickler accepts.
+// CPython's own unpickler in C accepts, up to the caps of `limits`.
 
-// INT: a boolean if the line is 00 or 01.
+// INT: a boolean if the line is two characters long and its value 0 or 1.
 Result<Value> integer_from_int_line(std::string_view line, Arena& arena,
                                     const Limits& limits);
 // LONG: decimal or prefixed digits with an optional L at the end.

@@ -30,12 +30,14 @@ struct WriteOptions {
 // do we: in protocol 2 for bytes, sets, frozensets and __new__ with keywords,
 // in both for bytearrays. Loading gives the call then. What Python 3 never
 // writes comes out in the opcodes there are: Python 2's strings, INST and OBJ.
+// What no pickler writes, state or items given to what is no object, is an
+// error.
 // Names are written as they are; the ones Python 2 had for them, and getattr
 // for names with dots in protocol 2, are left to whoever builds the value.
 //
 // kRecorder, in protocol 2 only: values made of None, booleans, integers of 64
-// bits, floats, strings, tuples, lists and dicts, without cycles. Strings with
-// the same text become one.
+// bits, floats, strings, tuples, lists and dicts, without cycles. torch itself
+// writes equal strings once, so a dump is built of interned ones.
 Result<std::string> write_pickle(const Value& root,
                                  const WriteOptions& options = {});
 

@@ -19,51 +19,51 @@ std::string times(std::uint64_t count) {
   return count == 1 ? "once" : fmt::format("{} times", count);
 }
 
-std::string short_name(std::string_view name, const Terminal& terminal) {
-  return cut_to_width(escape_for_terminal(name), 60, terminal.ellipsis());
-}
-
 // The call or import to lead with: the worst, and of those the first.
 struct Lead {
   Trust trust = Trust::kPlain;
-  std::string sentence;
+  std::string what;
+  std::string reason;
 };
 
-Lead lead(const PickleFile& file, const Terminal& terminal) {
+Lead lead(const PickleFile& file) {
   Lead worst;
   for (const LoadedPickle& loaded : file.pickles) {
     for (const CallUse& use : loaded.audit.calls)
       if (use.trust > worst.trust)
-        worst = {use.trust,
-                 fmt::format("call {}{}", short_name(use.callable, terminal),
-                             use.reason.empty()
-                                 ? ", which is not known to be harmless"
-                                 : ", which " + use.reason)};
+        worst = {use.trust, "call " + use.callable, use.reason};
     for (const GlobalUse& use : loaded.audit.globals)
       if (use.trust > worst.trust)
-        worst = {
-            use.trust,
-            fmt::format("import {}{}",
-                        short_name(use.module + "." + use.name, terminal),
-                        use.reason.empty() ? "" : ", which " + use.reason)};
+        worst = {use.trust, fmt::format("import {}.{}", use.module, use.name),
+                 use.reason};
   }
   return worst;
 }
 
 std::string headline(const PickleFile& file, const Terminal& terminal) {
-  const Lead worst = lead(file, terminal);
-  if (worst.trust > Trust::kTorch)
-    return terminal.styled(Style::kRed, worst.trust == Trust::kDangerous
-                                            ? "DANGEROUS"
-                                            : "RUNS CODE") +
-           "  loading it in Python would " + worst.sentence;
-  if (!file.all_read())
-    return terminal.styled(Style::kYellow, "BROKEN") +
-           "  not all of it could be read; nothing before that runs code";
-  return terminal.styled(Style::kGreen, "SAFE") +
-         (worst.trust == Trust::kTorch
-              ? "  plain data and torch's own rebuilding functions"
-              : "  plain data");
+  const Lead worst = lead(file);
+  const auto line = [&terminal](Style style, std::string_view word,
+                                std::string_view rest) {
+    const std::size_t width =
+        terminal.width - std::min(terminal.width, word.size() + 2);
+    return terminal.styled(style, word) + "  " +
+           cut_to_width(escape_for_terminal(rest),
+                        std::max<std::size_t>(width, 20), terminal.ellipsis());
+  };
+  if (worst.trust == Trust::kDangerous)
+    return line(
+        Style::kRed, "DANGEROUS",
+        fmt::format("loading it would {}, which {}", worst.what, worst.reason));
+  if (worst.trust == Trust::kUnknown)
+    return line(Style::kRed, "RUNS CODE",
+                fmt::format("loading it would {}", worst.what));
+  if (!file.intact())
+    return line(Style::kYellow, "BROKEN",
+                "it is damaged; what could be read runs no code");
+  return line(Style::kGreen, "SAFE",
+              worst.trust == Trust::kTorch
+                  ? "plain data and torch's own rebuilding functions"
+                  : "plain data");
 }
 
 Style style_of(Trust trust) {

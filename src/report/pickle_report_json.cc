@@ -47,8 +47,8 @@ void write_pickle_report_json(std::string_view name, const PickleFile& file,
   out += "{\"schema\":\"postflight.pickle/1\",";
   write_json_field("file", name, out);
   out += fmt::format(
-      ",\"verdict\":{{\"runs_code\":{},\"trust\":\"{}\",\"complete\":{}}}",
-      file.runs_code(), trust_name(file.worst()), file.all_read());
+      ",\"verdict\":{{\"runs_code\":{},\"trust\":\"{}\",\"intact\":{}}}",
+      file.runs_code(), trust_name(file.worst()), file.intact());
   out += ",\"findings\":";
   write_findings_json(file.findings, out);
   out += ",\"pickles\":[";

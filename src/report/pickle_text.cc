@@ -120,8 +120,10 @@ class Writer {
       return;
     }
     const Part part = part_at(place.value, place.next);
-    if ((part.role == Role::kItem || part.role == Role::kKey) &&
-        ++place.shown > options_.items && !options_.all) {
+    const bool is_key = part.role == Role::kKey;
+    if ((is_key || part.role == Role::kItem) &&
+        ++place.shown > (is_key ? options_.pairs : options_.items) &&
+        !options_.all) {
       cut(place, part.role);
       return;
     }
@@ -257,7 +259,11 @@ std::string pickle_line(const Value& root, std::size_t width) {
   {
     Output out([&line](std::string_view piece) { line += piece; });
     Writer(root,
-           {.width = std::string::npos / 2, .items = 8, .depth = 4, .text = 60},
+           {.width = std::string::npos / 2,
+            .pairs = 8,
+            .items = 8,
+            .depth = 4,
+            .text = 60},
            out);
   }
   line.pop_back();

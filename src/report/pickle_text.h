@@ -13,7 +13,8 @@ struct PickleTextOptions {
   std::size_t margin = 0;
   bool all = false;        // nothing is cut
   bool unicode = true;     // … instead of ...
-  std::size_t items = 12;  // shown of a container that is cut
+  std::size_t pairs = 40;  // shown of a dict that is cut
+  std::size_t items = 12;  // shown of any other container
   std::size_t depth = 16;  // levels shown
   std::size_t text = 200;  // bytes shown of a string
 };

@@ -177,13 +177,13 @@ RC_GTEST_PROP(RecorderWriter, BringsEveryDumpBack,
   RC_ASSERT(survives(maker.make(steps), {.dialect = Dialect::kRecorder}));
 }
 
-constexpr int kDepth = 1'000'000;
-
-void expect_depth_survives(const std::function<Value(Builder&, Value)>& wrap,
-                           std::vector<WriteOptions> all_options) {
+// `wrap` adds this many levels at once.
+void expect_million_survive(int levels,
+                            const std::function<Value(Builder&, Value)>& wrap,
+                            const std::vector<WriteOptions>& all_options) {
   Builder builder;
   Value value = builder.list();
-  for (int i = 0; i < kDepth; ++i)
+  for (int depth = 0; depth < 1'000'000; depth += levels)
     value = wrap(builder, value);
   for (const WriteOptions& options : all_options)
     EXPECT_TRUE(survives(value, options)) << "protocol " << options.protocol;
@@ -194,37 +194,39 @@ const WriteOptions kFour{.protocol = 4};
 const WriteOptions kDump{.dialect = Dialect::kRecorder};
 
 TEST(Writer, WritesAMillionListsInEachOther) {
-  expect_depth_survives(
-      [](Builder& builder, Value inner) { return builder.list({inner}); },
+  expect_million_survive(
+      1, [](Builder& builder, Value inner) { return builder.list({inner}); },
       {kTwo, kFour, kDump});
 }
 
 TEST(Writer, WritesAMillionDictsInEachOther) {
-  expect_depth_survives(
-      [](Builder& builder, Value inner) {
-        return builder.dict({{Value::none(), inner}});
-      },
-      {kTwo, kFour, kDump});
+  expect_million_survive(1,
+                         [](Builder& builder, Value inner) {
+                           return builder.dict({{Value::none(), inner}});
+                         },
+                         {kTwo, kFour, kDump});
 }
 
 TEST(Writer, WritesAMillionTuplesInEachOther) {
-  expect_depth_survives(
-      [](Builder& builder, Value inner) { return builder.tuple({inner}); },
+  expect_million_survive(
+      1, [](Builder& builder, Value inner) { return builder.tuple({inner}); },
       {kTwo, kFour, kDump});
 }
 
 TEST(Writer, WritesAMillionObjectsInEachOther) {
-  expect_depth_survives(
-      [](Builder& builder, Value inner) {
-        const Value object = builder.reduce(Value::none(), Value::none());
-        builder.add_state(object, inner);
-        return object;
-      },
-      {kTwo, kFour});
+  expect_million_survive(1,
+                         [](Builder& builder, Value inner) {
+                           const Value object =
+                               builder.reduce(Value::none(), Value::none());
+                           builder.add_state(object, inner);
+                           return object;
+                         },
+                         {kTwo, kFour});
 }
 
 TEST(Writer, WritesAMillionIdsSetsAndCallsInEachOther) {
-  expect_depth_survives(
+  expect_million_survive(
+      4,
       [](Builder& builder, Value inner) {
         return builder.frozen_set({builder.set({builder.persistent(
             builder.new_object(inner, builder.tuple({inner})))})});

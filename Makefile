@@ -1,0 +1,80 @@
+# Thin, for people: each target is a few lines of CMake. Builds go to
+# build/<preset>; CMakePresets.json has the presets.
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test bench fuzz lint install package clean \
+        packages packages-test packages-clang release dev
+
+# Runs the program as a reader would; 1 means that it found a problem.
+show = printf '\n$$ %s\n' "$(1)"; $(1) || test $$? -eq 1
+
+help: ## list these targets
+	@echo 'postflight says what happened to a distributed PyTorch job.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s%s\n", $$1, $$2}' \
+	  Makefile
+	@echo
+	@echo 'What is missing of packages.txt is installed first (root or sudo).'
+
+demo: packages ## build the program and run it on two bundled files
+	cmake --preset release
+	cmake --build --preset release --target postflight
+	@$(call show,build/release/postflight pickle \
+	  tests/data/ckpt/evil_reduce.pt)
+	@$(call show,build/release/postflight pickle \
+	  tests/data/flight/nccl_missing_rank/nccl_trace_rank_0)
+
+test: packages-test release dev ## build it and run all tests
+	ctest --preset release
+	ctest --preset dev
+
+bench: packages-test release ## run the benchmarks and print their tables
+	@for table in bench/*_table.py; do \
+	  printf '\n%s\n\n' "$$table"; python3 "$$table" build/release || exit; done
+
+fuzz: packages-clang ## fuzz each decoder for FUZZ_SECONDS (60)
+	cmake --preset fuzz
+	cmake --build --preset fuzz --target fuzz/all
+	fuzz/run.sh $(FUZZ_SECONDS)
+
+lint: packages-clang ## check format, names, likely bugs and the scripts
+	find src tests bench fuzz -name '*.h' -o -name '*.cc' | \
+	  xargs clang-format --dry-run -Werror
+	find tests bench fuzz -name '*.py' | xargs python3 -c \
+	  'import sys; [compile(open(f).read(), f, "exec") for f in sys.argv[1:]]'
+	bash -n .ci/run
+	sh -n cmake/packages.sh
+	sh -n fuzz/run.sh
+	cmake --preset tidy
+	cmake --build --preset tidy --target src/all
+
+install: release ## install it below PREFIX (/usr/local) and DESTDIR
+	DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' \
+	  --strip
+
+package: release ## make a Debian package in build/
+	cpack --config build/release/CPackConfig.cmake -B build
+
+clean: ## remove build/
+	rm -rf build
+
+release: packages
+	cmake --preset release
+	cmake --build --preset release
+
+dev: packages-test
+	cmake --preset dev
+	cmake --build --preset dev
+
+packages:
+	@cmake/packages.sh build
+
+packages-test:
+	@cmake/packages.sh build test
+
+packages-clang:
+	@cmake/packages.sh build test clang
