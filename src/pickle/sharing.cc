@@ -25,7 +25,6 @@ bool can_be_shared(const Value& value) {
     case Kind::kString:
     case Kind::kLegacyString:
     case Kind::kBytes:
-    case Kind::kByteArray:
     case Kind::kBigInteger:
       return value.text().size() > kLongText;
     case Kind::kGlobal:

@@ -357,7 +357,9 @@ Value kept_float(double value, Arena& arena) {
 }
 
 Value kept_text(Kind kind, std::string_view text, Arena& arena) {
-  char* const room = arena.allocate_text(text.size() + 8);
+  // Identity is an address, so that even an empty text needs one of its own.
+  char* const room =
+      arena.allocate_text(8 + std::max<std::size_t>(text.size(), 1));
   const std::uint64_t size = text.size();
   std::memcpy(room, &size, 8);
   if (!text.empty())

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kNames = 12;  // shown of globals and calls
 constexpr std::size_t kMargin = 2;
+constexpr std::size_t kBeforeName = 20;  // columns of a row
+constexpr std::size_t kLeastName = 10;
 
 std::string times(std::uint64_t count) {
   return count == 1 ? "once" : fmt::format("{} times", count);
@@ -93,12 +95,13 @@ void write_rows(std::string_view title, std::vector<Row> rows, bool all,
       all || rows.size() <= kNames + 2 ? rows.size() : kNames;
   for (std::size_t i = 0; i < shown; ++i) {
     const Row& row = rows[i];
+    const std::size_t taken = kBeforeName + 2 + display_width(row.note);
+    const std::size_t room = terminal.width - std::min(terminal.width, taken);
     out += fmt::format(
         "  {:<8}{} {}  {}\n", i == 0 ? title : "",
         terminal.styled(style_of(row.trust),
                         fmt::format("{:<9}", trust_name(row.trust))),
-        cut_to_width(row.name, terminal.width > 44 ? terminal.width - 36 : 8,
-                     terminal.ellipsis()),
+        cut_to_width(row.name, std::max(room, kLeastName), terminal.ellipsis()),
         terminal.styled(Style::kDim, row.note));
   }
   if (shown < rows.size())

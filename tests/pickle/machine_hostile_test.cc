@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "pickle/assembler.h"
+#include "pickle/repr.h"
 
 namespace postflight {
 namespace {
@@ -124,14 +125,6 @@ struct Bomb {
   }
 };
 
-std::string quoted(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes)
-    out += fmt::format(c > ' ' && c < 127 ? "{0:c}" : "\\x{1:02x}", c,
-                       static_cast<unsigned char>(c));
-  return out;
-}
-
 // The law, for bombs of 64 KB; then for the worst of them and for all sizes.
 void expect_law(const std::vector<Bomb>& bombs) {
   struct Measured {
@@ -143,8 +136,8 @@ void expect_law(const std::vector<Bomb>& bombs) {
     const std::string bytes = bomb.bytes(size);
     const std::uint64_t memory = memory_of(bytes);
     EXPECT_LE(memory, kPerByte * bytes.size() + (2 << 20))
-        << quoted(bomb.start) << ", then " << quoted(bomb.body) << ", then "
-        << quoted(bomb.after) << " in " << bytes.size() << " bytes";
+        << repr_bytes(bomb.start) << ", then " << repr_bytes(bomb.body) << ", then "
+        << repr_bytes(bomb.after) << " in " << bytes.size() << " bytes";
     return memory;
   };
   for (const Bomb& bomb : bombs)

@@ -1,0 +1,58 @@
+"""Validates real --json output against docs/schema.
+
+usage: schema_test.py PROGRAM
+"""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+
+import jsonschema
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DATA = os.path.join(ROOT, "tests", "data")
+
+
+def samples():
+    for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "dcp_*/.metadata",
+                    "dcp_plain/*.distcp", "flight/nccl_missing_rank/*_0"):
+        yield from sorted(glob.glob(os.path.join(DATA, pattern)))
+
+
+def answers(program, *arguments):
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE,
+                          check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def validator(schema_name):
+    name = schema_name.split("/")[0].removeprefix("postflight.")
+    path = os.path.join(ROOT, "docs", "schema", name + ".json")
+    with open(path, encoding="utf-8") as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["title"] == schema_name, path
+    return jsonschema.Draft202012Validator(schema)
+
+
+def main():
+    program = sys.argv[1]
+    files = list(samples())
+    collected = answers(program, "version", "--json")
+    collected += answers(program, "pickle", "--json", *files)
+    collected += answers(program, "pickle", "--json", "--disassemble", *files)
+    assert len(collected) == 1 + 2 * len(files), len(collected)
+    validators = {}
+    for answer in collected:
+        name = answer["schema"]
+        validators.setdefault(name, validator(name)).validate(answer)
+    # A schema that takes anything would pass the above.
+    broken = dict(collected[1], verdict={"runs_code": "perhaps"})
+    assert not validators["postflight.pickle/1"].is_valid(broken)
+    print("%d answers fit %s" % (len(collected), ", ".join(sorted(validators))))
+
+
+if __name__ == "__main__":
+    main()
