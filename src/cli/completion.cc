@@ -68,7 +68,7 @@ _postflight() {{
   if [[ $before == '=' ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
   if [[ $word == '=' ]]; then word=''; fi
   case $before in
-{})  esac
+{}  esac
   if [[ -n $words ]]; then
     COMPREPLY=($(compgen -W "$words" -- "$word"))
     return

@@ -4,7 +4,8 @@
 #include "pickle/machine.h"
 #include "pickle/same_graph.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,10 +22,6 @@ std::string written(const Value& value, const WriteOptions& options = {}) {
     return "";
   }
   return *result;
-}
-
-std::string recorded(const Value& value) {
-  return written(value, {.dialect = Dialect::kRecorder});
 }
 
 void expect_error(const Value& value, const WriteOptions& options,
@@ -103,7 +100,7 @@ TEST(Writer, WritesBatchesOfAThousandAsPythonDoes) {
     return std::count(bytes.begin(), bytes.end(), opcode);
   };
   const Value object = builder.reduce(builder.global("", ""), Value::none());
-  for (const std::size_t size : {1, 2, 1000, 1001, 2000}) {
+  for (const std::size_t size : {1u, 2u, 1000u, 1001u, 2000u}) {
     SCOPED_TRACE(size);
     const std::vector<Value> nones(size);
     const std::vector<Pair> pairs(size);
@@ -302,9 +299,6 @@ TEST(Writer, RefusesOtherProtocols) {
     expect_error(Value::none(), {.protocol = protocol}, ErrorKind::kUsage,
                  "pickle protocol " + std::to_string(protocol) +
                      " is not written; use 2 or 4");
-  expect_error(Value::none(), {.protocol = 4, .dialect = Dialect::kRecorder},
-               ErrorKind::kUsage,
-               "flight recorders write pickle protocol 2, not 4");
 }
 
 TEST(Writer, RefusesNamesThatProtocol2CannotHave) {
@@ -335,75 +329,11 @@ TEST(Writer, RefusesTextsTooLongForTheirOpcodes) {
   expect_error(text(Kind::kString), {}, ErrorKind::kUsage,
                "a string of 4294967296 bytes is too long for pickle protocol "
                "2; use protocol 4");
-  expect_error(text(Kind::kString), {.dialect = Dialect::kRecorder},
-               ErrorKind::kUsage,
-               "a string of 4294967296 bytes is too long for pickle protocol "
-               "2; use protocol 4 in Python's dialect");
   expect_error(text(Kind::kLegacyString), {.protocol = 4}, ErrorKind::kUsage,
                "a Python 2 string of 4294967296 bytes is too long for a "
                "pickle");
   expect_error(text(Kind::kBigInteger), {.protocol = 4}, ErrorKind::kUsage,
                "an integer of 4294967296 bytes is too long for a pickle");
-}
-
-TEST(RecorderWriter, WritesEveryContainerInOneBatch) {
-  Builder builder;
-  EXPECT_EQ(recorded(builder.list({builder.list(), builder.dict(),
-                                   builder.tuple({}), Value::none()})),
-            pickle("PROTO 2 EMPTY_LIST MARK EMPTY_LIST MARK APPENDS"
-                   " EMPTY_DICT MARK SETITEMS EMPTY_TUPLE NONE APPENDS"
-                   " BINPUT 0 STOP"));
-  const std::string bytes = recorded(builder.list(std::vector<Value>(3000)));
-  EXPECT_EQ(bytes.size(), 3000u + 8);
-}
-
-TEST(RecorderWriter, WritesWideIntegersInEightBytes) {
-  Builder builder;
-  EXPECT_EQ(recorded(builder.integer(1LL << 31)),
-            pickle("PROTO 2 LONG1 '\\x00\\x00\\x00\\x80\\x00\\x00\\x00\\x00'"
-                   " STOP"));
-  EXPECT_EQ(recorded(builder.integer(-1)), pickle("PROTO 2 BININT -1 STOP"));
-}
-
-TEST(RecorderWriter, MemoisesStringsAndTheRoot) {
-  Builder builder;
-  const Value text = builder.interned("a");
-  EXPECT_EQ(recorded(text), pickle("PROTO 2 BINUNICODE 'a' BINPUT 0 STOP"));
-  EXPECT_EQ(recorded(builder.tuple({text, builder.tuple({text})})),
-            pickle("PROTO 2 BINUNICODE 'a' BINPUT 0 BINGET 0 TUPLE1 TUPLE2"
-                   " BINPUT 1 STOP"));
-}
-
-TEST(RecorderWriter, MemoisesContainersThatAreSharedAfterTheirParts) {
-  Builder builder;
-  const Value frame = builder.dict({{builder.string("line"), Value::none()}});
-  const Value tuple = builder.tuple(std::vector<Value>(4));
-  EXPECT_EQ(
-      recorded(builder.list({builder.list(), frame, frame, tuple, tuple})),
-      pickle("PROTO 2 EMPTY_LIST MARK EMPTY_LIST MARK APPENDS"
-             " EMPTY_DICT MARK BINUNICODE 'line' BINPUT 0 NONE SETITEMS"
-             " BINPUT 1 BINGET 1 MARK NONE NONE NONE NONE TUPLE BINPUT 2"
-             " BINGET 2 APPENDS BINPUT 3 STOP"));
-}
-
-TEST(RecorderWriter, RefusesWhatNoDumpHolds) {
-  Builder builder;
-  const WriteOptions options{.dialect = Dialect::kRecorder};
-  const std::pair<Value, std::string_view> cases[] = {
-      {builder.bytes("b"), "bytes"},
-      {builder.set(), "sets"},
-      {builder.global("m", "n"), "globals"},
-      {builder.big_integer(std::string(9, '\x11')), "integers beyond 64 bits"},
-      {builder.legacy_string("s"), "Python 2 strings"}};
-  for (const auto& [value, what] : cases)
-    expect_error(builder.list({value}), options, ErrorKind::kUsage,
-                 "a flight recorder's dump holds no " + std::string(what) +
-                     "; write the value in Python's dialect");
-  const Value list = builder.list();
-  builder.append(list, builder.tuple({list}));
-  expect_error(list, options, ErrorKind::kUsage,
-               "the value holds itself, which a flight recorder's dump can't; "
-               "write it in Python's dialect");
 }
 
 }  // namespace
