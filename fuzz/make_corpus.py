@@ -128,7 +128,17 @@ def pickle_seeds():
     yield "not-utf8", b"X\4\0\0\0\xff\xc0\x80\xed."
 
 
-NOUNS = {"disassembler": pickle_seeds, "zip": zip_seeds}
+def file_seeds():
+    yield from pickle_seeds()
+    yield from zip_seeds()
+
+
+NOUNS = {
+    "disassembler": pickle_seeds,
+    "machine": pickle_seeds,
+    "pickle_file": file_seeds,
+    "zip": zip_seeds,
+}
 
 
 def main():

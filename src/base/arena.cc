@@ -5,10 +5,11 @@
 namespace postflight {
 namespace {
 
-// Chunks double from the first size to the last, so that a small pickle costs
-// little and a large one few allocations. Pages nobody writes to stay free.
+// Each chunk is half as large as all before it together, from the first size to
+// the last, so that a small pickle costs little, a large one few allocations,
+// and none much more than it needs.
 constexpr std::size_t kFirstChunk = 16 << 10;
-constexpr std::size_t kLastChunk = 4 << 20;
+constexpr std::size_t kLastChunk = 2 << 20;
 
 }  // namespace
 
@@ -45,8 +46,7 @@ void* Arena::allocate_elsewhere(std::size_t bytes) {
     ++used_chunks_;
   if (used_chunks_ == chunks_.size()) {
     const std::size_t size =
-        chunks_.empty() ? kFirstChunk
-                        : std::min(chunks_.back().size * 2, kLastChunk);
+        std::clamp<std::size_t>(reserved_ / 2, kFirstChunk, kLastChunk);
     add_chunk(std::max(size, bytes));
   }
   const Chunk& chunk = chunks_[used_chunks_++];

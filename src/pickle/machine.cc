@@ -10,14 +10,8 @@
 namespace postflight {
 namespace {
 
-// A memo slot that was not filled; no opcode makes such a value.
-constexpr Kind kNothing{31};
-
 // What values take for each byte of a dump, in bytes; a first guess only.
 constexpr std::size_t kUsualGrowth = 6;
-
-// BINGET's keys have one byte, so that many slots are always there.
-constexpr std::uint64_t kNearMemo = 256;
 
 // How many bytes are run between two looks at the ends of input and stack.
 constexpr std::uint64_t kBlock = 2048;
@@ -42,9 +36,7 @@ Result<Pickle> Machine::load(Bytes bytes) {
   protocol_ = 0;
   buffers_ = 0;
   top_ = fence_ = stack_.get();
-  memo_.assign(kNearMemo, Value::numbered(kNothing, 0));
-  far_memo_.clear();
-  memo_count_ = 0;
+  memo_.clear();
   globals_.clear();
   objects_.clear();
   arena_.expect(bytes.size() * kUsualGrowth);
@@ -53,9 +45,8 @@ Result<Pickle> Machine::load(Bytes bytes) {
 }
 
 std::uint64_t Machine::memory_bytes() const {
-  constexpr std::uint64_t kMapNode = 64;
   return arena_.reserved_bytes() + stack_capacity_ * sizeof(Value) +
-         memo_.capacity() * sizeof(Value) + far_memo_.size() * kMapNode +
+         memo_.memory_bytes() +
          (globals_.capacity() + objects_.capacity()) * sizeof(void*);
 }
 
@@ -74,7 +65,7 @@ Result<Pickle> Machine::run() {
   Value* bottom = stack_.get();
   Value* top = top_;
   Value* fence = fence_;  // the first item above the topmost mark
-  const Value* memo = memo_.data();
+  const Value* memo = memo_.slots();
   std::uint64_t wanted = 0;
 
   const auto left = [&] { return static_cast<std::uint64_t>(end - next); };
@@ -98,7 +89,7 @@ Result<Pickle> Machine::run() {
     bottom = stack_.get();
     top = top_;
     fence = fence_;
-    memo = memo_.data();
+    memo = memo_.slots();
   };
 
   for (;;) {
@@ -121,7 +112,7 @@ Result<Pickle> Machine::run() {
       if (lacks(1)) [[unlikely]]
         goto too_short;
       const Value& found = memo[*next++];
-      if (found.is(kNothing)) [[unlikely]]
+      if (Memo::is_empty(found)) [[unlikely]]
         goto not_in_memo;
       *top++ = found;
       continue;
@@ -130,7 +121,7 @@ Result<Pickle> Machine::run() {
       case Opcode::kLongBinGet: {
         if (lacks(4)) [[unlikely]]
           goto too_short;
-        const Value* const found = recall(load_number<std::uint32_t>(next));
+        const Value* const found = memo_.find(load_number<std::uint32_t>(next));
         if (found == nullptr) [[unlikely]]
           goto not_in_memo;
         *top++ = *found;
@@ -141,21 +132,21 @@ Result<Pickle> Machine::run() {
           goto too_short;
         if (below(1)) [[unlikely]]
           goto underflow;
-        remember(*next++, top[-1]);
+        memo_.remember(*next++, top[-1]);
         continue;
       case Opcode::kLongBinPut:
         if (lacks(4)) [[unlikely]]
           goto too_short;
         if (below(1)) [[unlikely]]
           goto underflow;
-        remember(load_number<std::uint32_t>(next), top[-1]);
-        memo = memo_.data();
+        memo_.remember(load_number<std::uint32_t>(next), top[-1]);
+        memo = memo_.slots();
         continue;
       case Opcode::kMemoize:
         if (below(1)) [[unlikely]]
           goto underflow;
-        remember(memo_count_, top[-1]);
-        memo = memo_.data();
+        memo_.remember(memo_.count(), top[-1]);
+        memo = memo_.slots();
         continue;
       case Opcode::kBinUnicode:
         if (lacks(4)) [[unlikely]]
@@ -333,13 +324,17 @@ Result<Pickle> Machine::run() {
 Items<Value>* Machine::items_of(Value& target, Kind container) {
   if (target.is(container)) [[likely]]
     return target.growing_items();
-  return &object_of(target)->items;
+  Items<Value>* const items = &object_of(target)->items;
+  reserve_one(*items);
+  return items;
 }
 
 Items<Pair>* Machine::pairs_of(Value& target) {
   if (target.is(Kind::kDict)) [[likely]]
     return target.growing_pairs();
-  return &object_of(target)->pairs;
+  Items<Pair>* const pairs = &object_of(target)->pairs;
+  reserve_one(*pairs);
+  return pairs;
 }
 
 Object* Machine::object_of(Value& target) {
@@ -347,11 +342,32 @@ Object* Machine::object_of(Value& target) {
     Object* const object = arena_.make<Object>();
     object->making = Making::kTouched;
     object->callable = target;
-    objects_.push_back(object);
+    // A number or a list runs nothing, whatever is done to it.
+    if (target.kind() >= Kind::kGlobal)
+      record(object);
     target = Value::object(object);
   }
   return target.mutable_object();
 }
+
+void Machine::record(const Object* object) {
+  // A vector doubles, which the bound on memory has no room for.
+  if (objects_.size() == objects_.capacity())
+    objects_.reserve(objects_.size() + objects_.size() / 2 + 64);
+  objects_.push_back(object);
+}
+
+// What is given to an object is mostly the only thing of its kind.
+template <class T>
+void Machine::reserve_one(Items<T>& items) {
+  if (items.capacity == 0) {
+    items.data = arena_.allocate<T>(1);
+    items.capacity = 1;
+  }
+}
+
+template void Machine::reserve_one(Items<Value>&);
+template void Machine::reserve_one(Items<Pair>&);
 
 const Value* Machine::keep(const Value* first, const Value* last) {
   if (first == last)
@@ -404,35 +420,6 @@ void Machine::reserve_stack() {
   stack_capacity_ = capacity;
   top_ = stack_.get() + depth;
   fence_ = stack_.get() + fence;
-}
-
-void Machine::remember(std::uint64_t key, Value value) {
-  if (key < memo_.size()) {
-    memo_count_ += memo_[key].is(kNothing) && !forget_far(key);
-    memo_[key] = value;
-  } else if (key == memo_.size()) {
-    memo_count_ += !forget_far(key);
-    memo_.push_back(value);
-  } else {
-    remember_far(key, value);
-  }
-}
-
-void Machine::remember_far(std::uint64_t key, Value value) {
-  // Entries that were made pay for a few that were skipped.
-  if (key < memo_count_ + kNearMemo) {
-    memo_.resize(key, Value::numbered(kNothing, 0));
-    remember(key, value);
-    return;
-  }
-  memo_count_ += far_memo_.insert_or_assign(key, value).second;
-}
-
-const Value* Machine::recall(std::uint64_t key) const {
-  if (key < memo_.size() && !memo_[key].is(kNothing)) [[likely]]
-    return &memo_[key];
-  const auto found = far_memo_.find(key);
-  return found == far_memo_.end() ? nullptr : &found->second;
 }
 
 tl::unexpected<Error> Machine::too_short(Opcode opcode, std::uint64_t wanted) {

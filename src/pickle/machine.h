@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "pickle/memo.h"
 #include "pickle/object.h"
 #include "pickle/opcode.h"
 #include "pickle/value.h"
@@ -47,9 +47,8 @@ class Machine {
   // Forgets all values made so far but keeps their memory for the next load.
   void reset() { arena_.reset(); }
 
-  // All globals and objects the latest load() met, in order, also those that
-  // are not part of the value, and of a pickle that broke off: Python would
-  // have imported and called them before it noticed.
+  // All that the latest load() met, also what is not part of the value and what
+  // came before a break: Python would have imported and called it by then.
   std::span<const Global* const> globals() const { return globals_; }
   std::span<const Object* const> objects() const { return objects_; }
 
@@ -67,6 +66,7 @@ class Machine {
   Result<> run_text(Opcode opcode);
   void push_global(std::string_view module, std::string_view name);
   void push_object(const Object& object);
+  void record(const Object* object);
   Result<> make_object(Opcode opcode, Making making);
   Result<> make_instance(Value* first, Value callable, const Value* arguments);
   Result<> get(std::uint64_t key);
@@ -91,6 +91,8 @@ class Machine {
   }
   template <class T>
   void grow(Items<T>& items, std::size_t needed);
+  template <class T>
+  void reserve_one(Items<T>& items);
 
   // Takes the topmost mark away and returns the first item above it, which
   // the mark lies below; nullptr if there is none.
@@ -104,14 +106,6 @@ class Machine {
   void push(Value value) { *top_++ = value; }
   // Makes room for a block's pushes.
   void reserve_stack();
-
-  void remember(std::uint64_t key, Value value);
-  void remember_far(std::uint64_t key, Value value);
-  // Whether the map had the key, which is to be found in the vector now.
-  bool forget_far(std::uint64_t key) {
-    return !far_memo_.empty() && far_memo_.erase(key) != 0;
-  }
-  const Value* recall(std::uint64_t key) const;
 
   Result<std::string_view> take_line(Opcode opcode);
   Result<Value> take_text(const OpcodeInfo& info, std::uint64_t size);
@@ -147,12 +141,7 @@ class Machine {
   Value* top_ = nullptr;
   Value* fence_ = nullptr;
 
-  // Writers number memo entries 0, 1, 2, ... so a vector beats a map; keys
-  // that would leave a large gap go to the map. Not to a hash map: keys are the
-  // input's to choose.
-  std::vector<Value> memo_;
-  std::map<std::uint64_t, Value> far_memo_;
-  std::uint64_t memo_count_ = 0;
+  Memo memo_;
 
   std::vector<const Global*> globals_;
   std::vector<const Object*> objects_;

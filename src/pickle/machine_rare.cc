@@ -121,7 +121,9 @@ Result<> Machine::run_bare(Opcode opcode) {
       if (!has(2))
         return underflow(opcode);
       const Value state = *--top_;
-      append(object_of(top_[-1])->states, &state, 1);
+      Items<Value>& states = object_of(top_[-1])->states;
+      reserve_one(states);
+      append(states, &state, 1);
       return {};
     }
     case Opcode::kStackGlobal: {
@@ -239,7 +241,7 @@ void Machine::push_global(std::string_view module, std::string_view name) {
 
 void Machine::push_object(const Object& object) {
   const Object* const made = arena_.make(object);
-  objects_.push_back(made);
+  record(made);
   push(Value::object(made));
 }
 
@@ -269,7 +271,7 @@ Result<> Machine::make_instance(Value* first, Value callable,
 }
 
 Result<> Machine::get(std::uint64_t key) {
-  const Value* const found = recall(key);
+  const Value* const found = memo_.find(key);
   if (found == nullptr)
     return broken(ErrorKind::kCorrupt,
                   "GET asks for a memo entry that was never made");
@@ -280,7 +282,7 @@ Result<> Machine::get(std::uint64_t key) {
 Result<> Machine::put(std::uint64_t key) {
   if (!has(1))
     return underflow(Opcode::kPut);
-  remember(key, top_[-1]);
+  memo_.remember(key, top_[-1]);
   return {};
 }
 

@@ -46,7 +46,7 @@ class PythonWriter {
     kSet,
     kDict,
     kObject,
-    kInstance,  // the parts are those of a tuple: callable, arguments
+    kInstance,  // a tuple of callable and arguments, then as kObject
     kPersistent,
   };
   struct Frame {
@@ -80,7 +80,7 @@ class PythonWriter {
   void forget_arguments(const Value& value, std::size_t outer);
 
   // Writes what stands before part `next` of the frame, or after the last.
-  After between(const Frame& frame);
+  After between(Frame& frame);
   After between_object(const Frame& frame);
   void between_batches(const Batches& batches, std::size_t count,
                        std::size_t next);

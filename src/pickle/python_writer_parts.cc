@@ -16,7 +16,7 @@ constexpr std::size_t kBatch = 1000;
 
 }  // namespace
 
-PythonWriter::After PythonWriter::between(const Frame& frame) {
+PythonWriter::After PythonWriter::between(Frame& frame) {
   using enum Opcode;
   const std::size_t next = frame.next;
   const std::size_t count = part_count(frame.shape);
@@ -42,7 +42,11 @@ PythonWriter::After PythonWriter::between(const Frame& frame) {
       if (next < count)
         return After::kGoOn;
       emitter_.op(kObj);
-      return made(frame.value);
+      if (made(frame.value) == After::kDone)
+        return After::kDone;
+      // What follows is as for other objects past callable and arguments.
+      frame = {frame.value, frame.value, 2, Form::kObject};
+      return between_object(frame);
     case Form::kPersistent:
       if (next == count)
         emitter_.op(kBinPersId);
@@ -98,7 +102,7 @@ PythonWriter::After PythonWriter::between_object(const Frame& frame) {
   if (next < fixed)
     return After::kGoOn;
   next -= fixed;
-  if (next == 0) {
+  if (next == 0 && object.making != Making::kInstance) {
     switch (object.making) {
       case Making::kNew:
         emitter_.op(kNewObj);

@@ -320,14 +320,14 @@ Result<Value> string_from_line(std::string_view line, Arena& arena) {
 Result<std::uint64_t> memo_key_from_line(std::string_view line) {
   const std::optional<Digits> digits =
       split_integer(c_string(line), Syntax::kDecimal);
-  std::int64_t key = 0;
+  std::uint64_t key = 0;
   if (!digits ||
       std::from_chars(digits->digits.data(),
                       digits->digits.data() + digits->digits.size(), key)
               .ec != std::errc() ||
       (digits->negative && key != 0))
     return fail(ErrorKind::kCorrupt, "{} is no memo index", quoted(line));
-  return static_cast<std::uint64_t>(key);
+  return key;
 }
 
 Value integer_from_twos_complement(std::string_view bytes, Arena& arena) {

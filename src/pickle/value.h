@@ -6,44 +6,14 @@
 #include <span>
 #include <string_view>
 
-namespace postflight {
+#include "pickle/items.h"
+#include "pickle/kind.h"
 
-enum class Kind : std::uint8_t {
-  kNone,
-  kBoolean,
-  kInteger,     // fits 64 bits
-  kBigInteger,  // text(): two's complement, little-endian, more than 8 bytes
-  kFloat,
-  kString,        // text(): UTF-8 as written, lone surrogates and errors kept
-  kLegacyString,  // text(): Python 2's str, bytes in no stated encoding
-  kBytes,
-  kByteArray,
-  kTuple,
-  kFrozenSet,
-  kList,
-  kSet,
-  kDict,
-  kGlobal,      // a name that Python would import; here only a name
-  kObject,      // a call that Python would make; here only a record of it
-  kPersistent,  // an id that the reader of the pickle gives a meaning
-  kExtension,   // a code from Python's copyreg registry
-  kBuffer,      // the n-th out-of-band buffer
-  kReadOnlyBuffer,
-};
+namespace postflight {
 
 struct Pair;
 struct Global;
 struct Object;
-
-// A growing array in an Arena: the items of a list, set or dict.
-template <class T>
-struct Items {
-  T* data = nullptr;
-  std::uint32_t size = 0;
-  std::uint32_t capacity = 0;
-
-  std::span<const T> view() const { return {data, size}; }
-};
 
 // One value of a pickle: a kind and a small number or an address, in 8 bytes.
 // Parsing is bound by the memory it writes, so nothing is copied that the

@@ -107,12 +107,12 @@ class Outcome:
         self.root = root
         self.update = update
         self.commands = 0
-        self.differ = 0
+        self.differ = set()  # the numbers of commands
         self.updated = []
 
     def difference(self, name, wanted, printed):
-        self.differ += 1
-        print(f"{name}")
+        self.differ.add(self.commands)
+        print(name)
         for line in difflib.unified_diff(
                 fill(wanted, printed), printed, "written down", "printed",
                 lineterm=""):
@@ -130,8 +130,8 @@ class Outcome:
             print("no command was run: nothing here has such a name")
             return 1
         if self.differ:
-            print(f"{self.differ} of {self.commands} commands differ; if they "
-                  "are right, run tests/golden/run.py --update")
+            print(f"{len(self.differ)} of {self.commands} commands differ; if "
+                  "they are right, run tests/golden/run.py --update")
             return 1
         print(f"{self.commands} commands print what is written down")
         return 0

@@ -180,9 +180,9 @@ TEST(TextForm, ReadsMemoKeysInDecimal) {
   EXPECT_EQ(from_memo_key("+7"), "7");
   EXPECT_EQ(from_memo_key(" 007 "), "7");
   EXPECT_EQ(from_memo_key("1_0"), "10");
-  EXPECT_EQ(from_memo_key("9223372036854775807"), "9223372036854775807");
+  EXPECT_EQ(from_memo_key("18446744073709551615"), "18446744073709551615");
   for (const char* const line :
-       {"", "-1", "x", "0x10", "1.0", "5L", "9223372036854775808"})
+       {"", "-1", "x", "0x10", "1.0", "5L", "18446744073709551616"})
     EXPECT_EQ(from_memo_key(line), "error: '"s + line + "' is no memo index");
 }
 

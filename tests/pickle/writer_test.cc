@@ -220,13 +220,14 @@ TEST(Writer, KeepsLargeTextsOutOfFrames) {
 }
 
 TEST(Writer, WritesInstancesOfPython2) {
-  const std::string bytes = pickle("MARK INT '1' INST 'm' 'T' STOP");
+  const std::string bytes =
+      pickle("MARK INT '1' INST 'm' 'T' BININT1 2 BUILD BININT1 3 APPEND STOP");
   Machine machine;
   const Result<Pickle> read = machine.load(as_bytes(bytes));
   ASSERT_TRUE(read.has_value());
   const std::string again = written(read->root);
   EXPECT_EQ(again, pickle("PROTO 2 MARK GLOBAL 'm' 'T' BINPUT 0 BININT1 1 OBJ"
-                          " BINPUT 1 STOP"));
+                          " BINPUT 1 BININT1 3 APPEND BININT1 2 BUILD STOP"));
   Machine second;
   const Result<Pickle> back = second.load(as_bytes(again));
   ASSERT_TRUE(back.has_value());

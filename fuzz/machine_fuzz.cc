@@ -1,0 +1,42 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "pickle/audit.h"
+#include "pickle/machine.h"
+#include "pickle/writer.h"
+#include "report/pickle_json.h"
+#include "report/pickle_text.h"
+
+using namespace postflight;
+
+// Reads a pickle, holds the machine to its bound on memory, and shows and
+// writes again what it read.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  constexpr std::uint64_t kConstant = 1 << 20;
+  Machine machine;
+  const Result<Pickle> pickle =
+      machine.load(std::as_bytes(std::span(data, size)));
+  if (machine.memory_bytes() > 64 * size + kConstant)
+    __builtin_trap();
+  static_cast<void>(audit(machine));
+  if (!pickle)
+    return 0;
+  if (pickle->size > size)
+    __builtin_trap();
+
+  std::uint64_t written = 0;
+  Output out([&written](std::string_view piece) { written += piece.size(); });
+  write_pickle_json(pickle->root, out);
+  write_pickle_text(pickle->root, {.all = true}, out);
+
+  // What was read can be written, and read again.
+  for (const int protocol : {2, 4}) {
+    const Result<std::string> again = write_pickle(
+        pickle->root, {.protocol = protocol, .max_bytes = 1 << 20});
+    Machine second;
+    if (again && !second.load(as_bytes(*again)))
+      __builtin_trap();
+  }
+  return 0;
+}
