@@ -34,7 +34,7 @@ test: packages-test release dev ## build it and run all tests
 
 bench: packages-test release ## run the benchmarks and print their tables
 	@for table in bench/*_table.py; do \
-	  printf '\n%s\n\n' "$$table"; python3 "$$table" build/release || exit; done
+	  printf '\n%s\n\n' "$$table"; /usr/bin/python3 "$$table" build/release || exit; done
 
 fuzz: packages-clang ## fuzz each decoder for FUZZ_SECONDS (60)
 	cmake --preset fuzz
