@@ -7,9 +7,8 @@ using namespace postflight;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
-  const Result<PickleFile> file =
-      PickleFile::read(std::as_bytes(std::span(data, size)),
-                       {.max_inflated_bytes = 1 << 20});
+  const Result<PickleFile> file = PickleFile::read(
+      std::as_bytes(std::span(data, size)), {.max_inflated_bytes = 1 << 20});
   if (!file)
     return 0;
   Output out([](std::string_view) {});

@@ -29,8 +29,7 @@ TEST(Audit, FindsNothingInPlainData) {
 
 TEST(Audit, CallsADangerousFunctionDangerous) {
   const Audit found =
-      audited("GLOBAL 'os' 'system' MARK STRING \"'id'\" TUPLE REDUCE STOP")
-          .audit;
+      audited("GLOBAL 'os' 'system' BINUNICODE 'id' TUPLE1 REDUCE STOP").audit;
   ASSERT_EQ(found.calls.size(), 1u);
   EXPECT_EQ(found.calls[0].callable, "os.system");
   EXPECT_EQ(found.calls[0].reason, "runs programs");

@@ -136,8 +136,9 @@ void expect_law(const std::vector<Bomb>& bombs) {
     const std::string bytes = bomb.bytes(size);
     const std::uint64_t memory = memory_of(bytes);
     EXPECT_LE(memory, kPerByte * bytes.size() + (2 << 20))
-        << repr_bytes(bomb.start) << ", then " << repr_bytes(bomb.body) << ", then "
-        << repr_bytes(bomb.after) << " in " << bytes.size() << " bytes";
+        << repr_bytes(bomb.start) << ", then " << repr_bytes(bomb.body)
+        << ", then " << repr_bytes(bomb.after) << " in " << bytes.size()
+        << " bytes";
     return memory;
   };
   for (const Bomb& bomb : bombs)
