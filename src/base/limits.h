@@ -13,6 +13,11 @@ struct Limits {
   // What one archive entry may inflate to. Deflate itself can't do better
   // than 1032:1, so this stops large bombs; small ones stop there.
   std::uint64_t max_inflated_bytes = 4ULL << 30;
+  // What all values of one pickle reader may take. Pickles take 2 to 8 bytes
+  // for each of theirs, and none more than 64.
+  std::uint64_t max_value_bytes = ~std::uint64_t{0};
+  // Pickles in one file; each costs a few hundred bytes.
+  std::uint64_t max_pickles = 50'000;
   // Archives inside archives, pickles inside pickles.
   std::uint32_t max_nesting = 8;
   // Items of a zip archive or concatenated archives in one file.

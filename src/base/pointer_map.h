@@ -28,6 +28,15 @@ class PointerMap {
     return slots_.empty() ? 0 : slots_[position(key)].number;
   }
 
+  // Two rounds: after one, the distances between addresses alone would say
+  // which of them collide, and those are a hostile pickle's to choose.
+  static std::size_t hash(const void* key) {
+    std::uint64_t bits = reinterpret_cast<std::uintptr_t>(key);
+    bits = (bits ^ bits >> 32) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ bits >> 29) * 0x9e3779b97f4a7c15u;
+    return bits >> 32;
+  }
+
  private:
   struct Slot {
     const void* key = nullptr;
@@ -36,10 +45,7 @@ class PointerMap {
 
   std::size_t position(const void* key) const {
     const std::size_t mask = slots_.size() - 1;
-    // Fibonacci hashing; addresses differ in their middle bits.
-    std::size_t at =
-        (reinterpret_cast<std::uintptr_t>(key) * 0x9e3779b97f4a7c15u >> 20) &
-        mask;
+    std::size_t at = hash(key) & mask;
     while (slots_[at].key != nullptr && slots_[at].key != key)
       at = (at + 1) & mask;
     return at;

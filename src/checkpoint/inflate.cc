@@ -89,4 +89,15 @@ Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size) {
   return out;
 }
 
+std::vector<std::byte> inflate_front(Bytes deflated, std::size_t most) {
+  std::vector<std::byte> out(most);
+  std::span<std::byte> room(out);
+  Inflater inflater;
+  while (inflater.ready() && !room.empty() &&
+         inflater.step(deflated, room) == Z_OK) {
+  }
+  out.resize(most - room.size());
+  return out;
+}
+
 }  // namespace postflight

@@ -1,6 +1,7 @@
 #include "checkpoint/pickle_file.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace postflight {
@@ -31,13 +32,29 @@ std::optional<std::string_view> nested_bytes(const Object& object) {
   return std::nullopt;
 }
 
+// What was inflated counts as what it was, or a bomb's pickle would take 64
+// times a thousand times its size.
+Limits capped(Limits limits, std::uint64_t file_size) {
+  constexpr std::uint64_t kPerByte = 48;
+  constexpr std::uint64_t kAlways = 48 << 20;
+  limits.max_value_bytes =
+      std::min(limits.max_value_bytes, std::max(file_size * kPerByte, kAlways));
+  return limits;
+}
+
 }  // namespace
 
 Result<PickleFile> PickleFile::read(Bytes file, const Limits& limits) {
-  PickleFile result(limits);
-  result.load_streams(TRY(find_pickle_streams(file, limits)), 0);
+  PickleFile result(file.size(), limits);
+  result.load_streams(
+      TRY(find_pickle_streams(file, result.limits_, result.allowance_)), 0);
   return result;
 }
+
+PickleFile::PickleFile(std::uint64_t file_size, const Limits& limits)
+    : limits_(capped(limits, file_size)),
+      allowance_(file_size, limits),
+      machine_(limits_) {}
 
 Trust PickleFile::worst() const {
   Trust worst = Trust::kPlain;
@@ -77,8 +94,11 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
     if ((is_legacy && count == kLegacyPickles) || (salvaged && count == 1))
       return;
     const Bytes rest = bytes.subspan(at);
-    auto machine = std::make_unique<Machine>(limits_);
-    const Result<Pickle> read = machine->load(rest);
+    if (pickles.size() >= limits_.max_pickles) {
+      stop_at(where, at);
+      return;
+    }
+    const Result<Pickle> read = machine_.load(rest);
     if (!read && count > 0 && !starts_with_proto(rest)) {
       const bool zeros = std::ranges::all_of(rest, is_zero);
       findings.push_back(
@@ -92,7 +112,7 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
     loaded.where = where;
     if (start)
       loaded.offset = *start + at;
-    loaded.audit = audit(*machine);
+    loaded.audit = audit(machine_);
     if (read) {
       loaded.pickle = *read;
       loaded.bytes = rest.first(read->size);
@@ -104,25 +124,40 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
       loaded.error = std::string(read.error().message());
       at = bytes.size();
     }
-    machines_.push_back(std::move(machine));
     pickles.push_back(std::move(loaded));
     load_nested(pickles.size() - 1, depth);
   }
 }
 
+void PickleFile::stop_at(const std::string& where, std::uint64_t at) {
+  if (!too_many_)
+    findings.push_back(
+        {"too_many_pickles", Severity::kError,
+         fmt::format("the file holds more than the {} pickles allowed "
+                     "(max_pickles); the rest was not looked at",
+                     limits_.max_pickles),
+         fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at)});
+  too_many_ = true;
+}
+
 void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
+  // Loading them makes the machine forget what it met. One text can be loaded
+  // many times.
+  std::vector<std::string_view> texts;
+  std::set<const char*> met;
+  for (const Object* const object : machine_.objects())
+    if (const std::optional<std::string_view> bytes = nested_bytes(*object);
+        bytes && met.insert(bytes->data()).second)
+      texts.push_back(*bytes);
+
   const std::size_t first = pickles.size();
   const std::string outer = pickles[parent].where;
   bool all_seen = true;
   std::uint64_t number = 0;
-  const Machine& machine = *machines_.back();
-  for (const Object* const object : machine.objects()) {
-    const std::optional<std::string_view> bytes = nested_bytes(*object);
-    if (!bytes)
-      continue;
+  for (const std::string_view text : texts) {
     Result<PickleStreams> found =
         depth + 1 < limits_.max_nesting
-            ? find_pickle_streams(as_bytes(*bytes), limits_)
+            ? find_pickle_streams(as_bytes(text), limits_, allowance_)
             : fail(ErrorKind::kRefused, "too deep");
     if (!found) {
       all_seen = false;
@@ -136,7 +171,7 @@ void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
     }
     load_streams(std::move(*found), depth + 1);
   }
-  if (number == 0 || !all_seen)
+  if (number == 0 || !all_seen || too_many_)
     return;
   // All that such a call would do is to load pickles that are judged on their
   // own.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,17 +41,21 @@ class PickleFile {
   bool intact() const;
 
  private:
-  explicit PickleFile(const Limits& limits) : limits_(limits) {}
+  PickleFile(std::uint64_t file_size, const Limits& limits);
 
   void load_streams(PickleStreams streams, std::uint32_t depth);
   void load_stream(const PickleStream& stream, std::uint32_t depth);
+  void stop_at(const std::string& where, std::uint64_t at);
   // Reads the pickles that calls of torch.storage._load_from_bytes hold.
   void load_nested(std::size_t parent, std::uint32_t depth);
 
   Limits limits_;
-  // Owners of what the pickles' values point into.
+  Allowance allowance_;
+  bool too_many_ = false;
+  // Owners of what the pickles' values point into. One machine for all: there
+  // can be a pickle in every other byte.
   std::vector<PickleStreams> streams_;
-  std::vector<std::unique_ptr<Machine>> machines_;
+  Machine machine_;
 };
 
 }  // namespace postflight

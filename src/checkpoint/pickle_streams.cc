@@ -4,6 +4,7 @@
 #include <array>
 
 #include "checkpoint/archives.h"
+#include "checkpoint/inflate.h"
 #include "pickle/machine.h"
 
 namespace postflight {
@@ -28,6 +29,14 @@ bool has_pickle_name(std::string_view name) {
                [](char a, char b) { return (a | 0x20) == (b | 0x20); });
   };
   return ends_with(".pkl") || ends_with(".pickle") || ends_with(".debug_pkl");
+}
+
+// A record's name as places and findings show it; archives allow 64 KB.
+std::string shown_name(std::string_view name) {
+  constexpr std::size_t kLongestName = 300;
+  return name.size() <= kLongestName
+             ? std::string(name)
+             : fmt::format("{}…", name.substr(0, kLongestName));
 }
 
 struct Magic {
@@ -70,7 +79,8 @@ std::string_view guess_format(Bytes file) {
 
 class Finder {
  public:
-  explicit Finder(const Limits& limits) : limits_(limits) {}
+  Finder(const Limits& limits, Allowance& allowance)
+      : limits_(limits), allowance_(allowance) {}
 
   void search_archives(Bytes bytes, std::uint64_t offset,
                        const std::string& where, std::uint32_t depth) {
@@ -111,15 +121,13 @@ class Finder {
                     std::uint64_t offset, const std::string& where,
                     std::uint32_t depth) {
     const bool named = has_pickle_name(entry.name);
-    const std::string place = where + std::string(entry.name);
+    const std::string place = where + shown_name(entry.name);
     // A storage record of many gigabytes is left alone unless its first bytes
     // could be a pickle's or an archive's.
-    if (!named && entry.method == 0) {
-      const Result<Bytes> stored = directory.stored_bytes(entry);
-      if (stored && !starts_like_pickle(*stored) &&
-          !starts_with(*stored, kLocalHeader))
-        return;
-    }
+    if (!named && !looks_promising(directory, entry))
+      return;
+    if (!spend(entry, place))
+      return;
     Result<Contents> contents = directory.contents(entry);
     if (!contents) {
       if (named)
@@ -143,6 +151,43 @@ class Finder {
     result_.streams.push_back({place,
                                inflated ? std::nullopt : std::optional(start),
                                std::move(*contents)});
+  }
+
+  static bool looks_promising(const ZipDirectory& directory,
+                              const ZipEntry& entry) {
+    constexpr std::size_t kFront = 4;
+    const Result<Bytes> bytes = directory.stored_bytes(entry);
+    if (!bytes)
+      return false;
+    const std::vector<std::byte> inflated = entry.method == 0
+                                                ? std::vector<std::byte>()
+                                                : inflate_front(*bytes, kFront);
+    const Bytes front = entry.method == 0 ? *bytes : Bytes(inflated);
+    return starts_like_pickle(front) || starts_with(front, kLocalHeader);
+  }
+
+  // Takes what an entry costs out of the allowance; a finding if it is spent.
+  bool spend(const ZipEntry& entry, const std::string& place) {
+    std::uint64_t& left =
+        entry.method == 0 ? allowance_.looked_at : allowance_.inflated;
+    if (entry.size <= left) {
+      left -= entry.size;
+      return true;
+    }
+    if (entry.method == 0)
+      add({"entries_overlap", Severity::kError,
+           "the entries of this file come to far more bytes than it has; this "
+           "one and others were not looked into",
+           ""},
+          place);
+    else
+      add({"inflates_too_much", Severity::kError,
+           fmt::format("it would inflate to {} bytes, which is too much for a "
+                       "file of this size; it was not looked into",
+                       entry.size),
+           ""},
+          place);
+    return false;
   }
 
   void check(const ZipEntry& entry, Bytes bytes, const std::string& place) {
@@ -182,9 +227,10 @@ class Finder {
     const std::size_t extra = load_little_endian<std::uint16_t>(&bytes[28]);
     if (method != 0 || bytes.size() < kHeader + name_size + extra)
       return;
-    const std::string name(as_text(bytes.subspan(kHeader, name_size)));
-    if (!has_pickle_name(name))
+    const std::string_view full = as_text(bytes.subspan(kHeader, name_size));
+    if (!has_pickle_name(full))
       return;
+    const std::string name = shown_name(full);
     const std::size_t start = kHeader + name_size + extra;
     result_.streams.push_back(
         {where + name, offset + start, {bytes.subspan(start), {}}, true});
@@ -210,17 +256,26 @@ class Finder {
   }
 
   Limits limits_;
+  Allowance& allowance_;
   PickleStreams result_;
 };
 
 }  // namespace
 
-Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits) {
+Allowance::Allowance(std::uint64_t file_size, const Limits& limits)
+    // Pickles deflate to a tenth at best, and in a checkpoint there is more
+    // than a pickle.
+    : inflated(std::min(limits.max_inflated_bytes,
+                        std::max<std::uint64_t>(file_size * 8, 8 << 20))),
+      looked_at(file_size * limits.max_nesting) {}
+
+Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
+                                          Allowance& allowance) {
   if (file.empty())
     return fail(ErrorKind::kCorrupt,
                 "the file is empty; was its writer killed?");
   if (starts_with(file, kLocalHeader)) {
-    Finder finder(limits);
+    Finder finder(limits, allowance);
     finder.search_archives(file, 0, "", 0);
     PickleStreams found = finder.take();
     if (found.streams.empty())

@@ -24,6 +24,15 @@ struct PickleStream {
   bool salvaged = false;
 };
 
+// What a file may still cost. Entries of an archive can overlap and inflate to
+// a thousand times their size, so that a small file can hold a lot.
+struct Allowance {
+  explicit Allowance(std::uint64_t file_size, const Limits& limits);
+
+  std::uint64_t inflated;   // bytes that may come out of deflated entries
+  std::uint64_t looked_at;  // bytes of entries that may be looked into
+};
+
 struct PickleStreams {
   std::vector<PickleStream> streams;
   std::vector<Finding> findings;
@@ -37,7 +46,8 @@ struct PickleStreams {
 // `file`.
 //
 // Fails if the file can't hold a pickle, and says what it seems to be.
-Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits);
+Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
+                                          Allowance& allowance);
 
 // Where pickles end and raw data begins in torch's format from before zip: its
 // first pickle is this number, four more follow, then the storages.

@@ -6,8 +6,19 @@
 namespace postflight {
 namespace {
 
+// No name that anybody gave is as long as this; a hostile pickle can make many
+// long ones out of few bytes.
+constexpr std::size_t kLongestName = 200;
+
+std::string shortened(std::string_view name) {
+  if (name.size() <= kLongestName)
+    return std::string(name);
+  return fmt::format("{}… ({} bytes)", name.substr(0, kLongestName),
+                     name.size());
+}
+
 std::string dotted(const Global& global) {
-  return fmt::format("{}.{}", global.module, global.name);
+  return fmt::format("{}.{}", shortened(global.module), shortened(global.name));
 }
 
 struct Callable {
@@ -46,35 +57,53 @@ Trust Audit::worst() const {
 
 Audit audit(const Machine& machine) {
   Audit result;
-  std::map<std::string, std::size_t> known;
-  for (const Global* const global : machine.globals()) {
-    const auto [place, is_new] =
-        known.try_emplace(dotted(*global), result.globals.size());
-    if (is_new) {
-      const Judgement judgement = judge(*global);
-      result.globals.push_back({std::string(global->module),
-                                std::string(global->name), judgement.trust,
+  // Long names are known by their addresses first: with a few bytes each they
+  // can be put together, and called, a hundred thousand times.
+  std::map<std::pair<const void*, const void*>, std::size_t> seen;
+  std::map<std::pair<std::string, Trust>, std::size_t> known;
+  const auto place_of = [&](const Global& global) {
+    const Judgement judgement = judge(global);
+    const auto [place, is_new] = known.try_emplace(
+        {dotted(global), judgement.trust}, result.globals.size());
+    if (is_new)
+      result.globals.push_back({shortened(global.module),
+                                shortened(global.name), judgement.trust,
                                 std::string(judgement.reason)});
+    return place->second;
+  };
+  for (const Global* const global : machine.globals()) {
+    if (global->module.size() + global->name.size() <= kLongestName) {
+      ++result.globals[place_of(*global)].uses;
+      continue;
     }
-    ++result.globals[place->second].uses;
+    const auto [same, is_new] =
+        seen.try_emplace({global->module.data(), global->name.data()});
+    if (is_new)
+      same->second = place_of(*global);
+    ++result.globals[same->second].uses;
   }
 
-  // By address first: a name of any length can be called with two bytes.
-  std::map<std::pair<const void*, Making>, std::size_t> met;
+  std::map<std::pair<const Global*, Making>, std::size_t> met;
   std::map<std::pair<std::string, Making>, std::size_t> called;
+  const auto place_of_call = [&](const Object& object) {
+    Callable callable = describe(object.callable);
+    const auto [place, is_new] =
+        called.try_emplace({callable.name, object.making}, result.calls.size());
+    if (is_new)
+      result.calls.push_back(
+          {std::move(callable.name), object.making, callable.judgement.trust,
+           std::string(callable.judgement.reason), 0, Value::object(&object)});
+    return place->second;
+  };
   for (const Object* const object : machine.objects()) {
-    const auto [same, is_new] =
-        met.try_emplace({object->callable.identity(), object->making});
-    if (is_new || object->callable.identity() == nullptr) {
-      Callable callable = describe(object->callable);
-      const auto [place, is_first] = called.try_emplace(
-          {callable.name, object->making}, result.calls.size());
-      if (is_first)
-        result.calls.push_back(
-            {std::move(callable.name), object->making, callable.judgement.trust,
-             std::string(callable.judgement.reason), 0, Value::object(object)});
-      same->second = place->second;
+    if (!object->callable.is(Kind::kGlobal)) {
+      ++result.calls[place_of_call(*object)].uses;
+      continue;
     }
+    const auto [same, is_new] =
+        met.try_emplace({&object->callable.global(), object->making});
+    if (is_new)
+      same->second = place_of_call(*object);
     ++result.calls[same->second].uses;
   }
   return result;

@@ -99,6 +99,11 @@ Result<Pickle> Machine::run() {
         return broken(ErrorKind::kCorrupt, "the pickle ends without STOP");
       if (!kCareful && left() <= kLongestArgument)
         return run<Pace::kOneByOne>();
+      if (memory_bytes() > limits_.max_value_bytes) [[unlikely]]
+        return broken(ErrorKind::kRefused,
+                      fmt::format("its values take more than the {} bytes "
+                                  "allowed (max_value_bytes)",
+                                  limits_.max_value_bytes));
       reserve_stack();
       load();
       block_end = kCareful ? next + 1

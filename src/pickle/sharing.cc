@@ -1,5 +1,6 @@
 #include "pickle/sharing.h"
 
+#include <deque>
 #include <vector>
 
 #include "pickle/object.h"
@@ -8,38 +9,83 @@
 namespace postflight {
 namespace {
 
-struct Place {
-  Value value;
-  std::size_t next = 0;
-};
-
-// How often a value was met, as far as it matters.
-constexpr std::uint32_t kSeen = 1;
-constexpr std::uint32_t kShared = 2;
-
-// Long text counts: a hostile pickle refers to half its bytes in two.
+// Text is shared if it is long, or not quite short and referred to so often
+// that it adds up.
+constexpr std::size_t kShortText = 64;
 constexpr std::size_t kLongText = 256;
+constexpr std::uint64_t kMuchText = 64 << 10;
 
-bool can_be_shared(const Value& value) {
+bool is_text(const Value& value) {
   switch (value.kind()) {
     case Kind::kString:
     case Kind::kLegacyString:
     case Kind::kBytes:
     case Kind::kBigInteger:
-      return value.text().size() > kLongText;
-    case Kind::kGlobal:
-      return value.global().module.size() + value.global().name.size() >
-             kLongText;
+      return true;
     default:
-      return value.identity() != nullptr;
+      return false;
   }
 }
+
+enum class Mark : std::uint8_t { kNone, kSeen, kShared, kNumbered };
+
+// The mark of every container of a value, in 8 bytes a slot: a hostile pickle
+// makes a container out of every byte.
+class Marks {
+ public:
+  Mark find(const void* key) const { return mark_of(slots_[position(key)]); }
+
+  void set(const void* key, Mark mark) {
+    if ((size_ + 1) * 4 > slots_.size() * 3)
+      grow();
+    std::uint64_t& slot = slots_[position(key)];
+    size_ += slot == 0;
+    slot = address(key) | static_cast<std::uint64_t>(mark) << kAddressBits;
+  }
+
+ private:
+  static constexpr int kAddressBits = 56;
+
+  static std::uint64_t address(const void* key) {
+    return reinterpret_cast<std::uintptr_t>(key);
+  }
+  static std::uint64_t address(std::uint64_t slot) {
+    return slot & ((std::uint64_t{1} << kAddressBits) - 1);
+  }
+  static Mark mark_of(std::uint64_t slot) {
+    return static_cast<Mark>(slot >> kAddressBits);
+  }
+
+  std::size_t position(const void* key) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = PointerMap::hash(key) & mask;
+    while (slots_[at] != 0 && address(slots_[at]) != address(key))
+      at = (at + 1) & mask;
+    return at;
+  }
+
+  void grow() {
+    std::vector<std::uint64_t> old(slots_.size() * 2);
+    old.swap(slots_);
+    for (const std::uint64_t slot : old)
+      if (slot != 0)
+        slots_[position(reinterpret_cast<const void*>(address(slot)))] = slot;
+  }
+
+  std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(64);
+  std::size_t size_ = 0;
+};
+
+struct Place {
+  Value value;
+  std::size_t next = 0;
+};
 
 // Calls `meet` for every value of the graph each time it is referred to; walks
 // into it if `meet` says so.
 template <class Meet>
 void walk(const Value& root, Meet meet) {
-  std::vector<Place> path;
+  std::deque<Place> path;  // a vector would take three times as much to grow
   if (meet(root))
     path.push_back({root});
   while (!path.empty()) {
@@ -54,45 +100,88 @@ void walk(const Value& root, Meet meet) {
   }
 }
 
+// Calls `meet` for each text of a value that is none of its parts.
+template <class Meet>
+void for_each_text(const Value& value, Meet meet) {
+  if (value.is(Kind::kGlobal)) {
+    meet(value.global().module);
+    meet(value.global().name);
+  } else if (is_text(value)) {
+    meet(value.text());
+  }
+}
+
+bool has_text(const Value& value) {
+  return value.is(Kind::kGlobal) || is_text(value);
+}
+
 }  // namespace
 
 Sharing::Sharing(const Value& root) {
-  PointerMap seen;
-  std::uint32_t shared = 0;
+  Marks marks;
+  PointerMap references;  // to texts that are not short
+  bool any = false;
   walk(root, [&](const Value& value) {
-    if (!can_be_shared(value))
+    if (has_text(value)) {
+      for_each_text(value, [&](std::string_view text) {
+        if (text.size() > kShortText)
+          any |= ++references[text.data()] > 1;
+      });
       return false;
-    std::uint32_t& state = seen[value.identity()];
-    if (state == kSeen) {
-      state = kShared;
-      ++shared;
     }
-    if (state != 0)
+    const void* const identity = value.identity();
+    if (identity == nullptr)
       return false;
-    state = kSeen;
+    const Mark mark = marks.find(identity);
+    if (mark == Mark::kSeen)
+      marks.set(identity, Mark::kShared);
+    any |= mark != Mark::kNone;
+    if (mark != Mark::kNone)
+      return false;
+    marks.set(identity, Mark::kSeen);
     return true;
   });
-  if (shared == 0)
+  if (!any)
     return;
 
   std::uint32_t next = 1;
-  PointerMap walked;
   walk(root, [&](const Value& value) {
-    if (!can_be_shared(value))
+    if (has_text(value)) {
+      for_each_text(value, [&](std::string_view text) {
+        if (text.size() <= kShortText)
+          return;
+        const std::uint64_t count = references.find(text.data());
+        if (count > 1 &&
+            (text.size() > kLongText || text.size() * count > kMuchText)) {
+          std::uint32_t& anchor = anchors_[text.data()];
+          if (anchor == 0)
+            anchor = next++;
+        }
+      });
       return false;
-    if (seen.find(value.identity()) == kShared) {
-      std::uint32_t& anchor = anchors_[value.identity()];
-      if (anchor == 0)
-        anchor = next++;
     }
-    std::uint32_t& done = walked[value.identity()];
-    return done++ == 0;
+    const void* const identity = value.identity();
+    if (identity == nullptr)
+      return false;
+    const Mark mark = marks.find(identity);
+    if (mark == Mark::kNumbered)
+      return false;
+    if (mark == Mark::kShared)
+      anchors_[identity] = next++;
+    marks.set(identity, Mark::kNumbered);
+    return true;
   });
 }
 
 std::uint32_t Sharing::anchor(const Value& value) const {
   const void* const identity = value.identity();
-  return identity == nullptr ? 0 : anchors_.find(identity);
+  return identity == nullptr || value.is(Kind::kGlobal)
+             ? 0
+             : anchors_.find(identity);
+}
+
+std::uint32_t Sharing::anchor(std::string_view name) const {
+  return name.size() > kShortText ? anchors_.find(name.data()) : 0;
 }
 
 }  // namespace postflight

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,12 +18,12 @@ namespace {
 
 constexpr std::int64_t kExact = std::int64_t{1} << 53;  // JSON's integers
 
-// Whether a dict can be a JSON object: its keys are text, and none could be
-// taken for one of ours.
-bool is_json_object(const Value& dict) {
-  return std::ranges::all_of(dict.pairs(), [](const Pair& pair) {
+// Whether a dict can be a JSON object: its keys are text that stands there as
+// it is, and none could be taken for one of ours.
+bool is_json_object(const Value& dict, const Sharing& sharing) {
+  return std::ranges::all_of(dict.pairs(), [&sharing](const Pair& pair) {
     return pair.key.is(Kind::kString) && !pair.key.text().starts_with('$') &&
-           is_utf8(pair.key.text());
+           sharing.anchor(pair.key) == 0 && is_utf8(pair.key.text());
   });
 }
 
@@ -47,13 +48,8 @@ class Writer {
   void begin(const Value& value) {
     std::string_view close;
     if (const std::uint32_t anchor = sharing_.anchor(value); anchor != 0) {
-      if (anchor < shown_.size() && shown_[anchor]) {
-        out_ += fmt::format("{{\"$ref\":{}}}", anchor);
+      if (!open_anchor(anchor))
         return;
-      }
-      shown_.resize(std::max<std::size_t>(shown_.size(), anchor + 1));
-      shown_[anchor] = true;
-      out_ += fmt::format("{{\"$anchor\":{},\"value\":", anchor);
       close = "}";
     }
     switch (value.kind()) {
@@ -68,7 +64,7 @@ class Writer {
       case Kind::kPersistent:
         return enter(value, "{\"$persistent\":", close.empty() ? "}" : "}}");
       case Kind::kDict:
-        if (is_json_object(value)) {
+        if (is_json_object(value, sharing_)) {
           enter(value, "{", close.empty() ? "}" : "}}");
           path_.back().as_object = true;
           return;
@@ -83,6 +79,19 @@ class Writer {
         leaf(value);
         out_ += close;
     }
+  }
+
+  // Writes what stands before a shared value, or all of it if that was shown
+  // before; returns whether the value is to follow.
+  bool open_anchor(std::uint32_t anchor) {
+    if (anchor < shown_.size() && shown_[anchor]) {
+      out_ += fmt::format("{{\"$ref\":{}}}", anchor);
+      return false;
+    }
+    shown_.resize(std::max<std::size_t>(shown_.size(), anchor + 1));
+    shown_[anchor] = true;
+    out_ += fmt::format("{{\"$anchor\":{},\"value\":", anchor);
+    return true;
   }
 
   void enter(const Value& value, std::string_view open,
@@ -172,9 +181,9 @@ class Writer {
         return wrapped("$bytearray", value.text());
       case Kind::kGlobal:
         out_ += "{\"$global\":[";
-        text(value.global().module);
+        name(value.global().module);
         out_ += ",";
-        text(value.global().name);
+        name(value.global().name);
         out_ += "]}";
         return;
       case Kind::kExtension:
@@ -199,10 +208,15 @@ class Writer {
     return repr_float(value);
   }
 
-  void text(std::string_view text) {
+  void name(std::string_view name) {
+    const std::uint32_t anchor = sharing_.anchor(name);
+    if (anchor != 0 && !open_anchor(anchor))
+      return;
     std::string json;
-    static_cast<void>(append_json_string(text, json));
+    static_cast<void>(append_json_string(name, json));
     out_ += json;
+    if (anchor != 0)
+      out_ += "}";
   }
 
   // Lone surrogates are fine in JSON, other broken UTF-8 is not.
@@ -223,7 +237,7 @@ class Writer {
 
   Sharing sharing_;
   Output& out_;
-  std::vector<Place> path_;
+  std::deque<Place> path_;  // a vector would take three times as much to grow
   std::vector<bool> shown_;
 };
 

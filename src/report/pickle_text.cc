@@ -1,6 +1,7 @@
 #include "report/pickle_text.h"
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,9 +16,20 @@
 namespace postflight {
 namespace {
 
+// No name that anybody gave is as long as this.
+constexpr std::size_t kLongestName = 200;
+
+std::string shown_name(std::string_view name) {
+  if (name.size() <= kLongestName)
+    return escape_for_terminal(name);
+  return fmt::format("{}… ({} bytes)",
+                     escape_for_terminal(name.substr(0, kLongestName)),
+                     name.size());
+}
+
 std::string dotted(const Global& global) {
-  return fmt::format("{}.{}", escape_for_terminal(global.module),
-                     escape_for_terminal(global.name));
+  return fmt::format("{}.{}", shown_name(global.module),
+                     shown_name(global.name));
 }
 
 struct Brackets {
@@ -243,7 +255,7 @@ class Writer {
   PickleTextOptions options_;
   Sharing sharing_;
   Layout layout_;
-  std::vector<Place> path_;
+  std::deque<Place> path_;   // a vector would take three times as much to grow
   std::vector<bool> shown_;  // by anchor
 };
 
