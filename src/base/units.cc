@@ -41,7 +41,7 @@ std::string magnitude(std::uint64_t nanoseconds) {
   if (seconds < 3600)
     return two_parts(seconds, 60, "min", "s");
   const std::uint64_t minutes = rounded(seconds, 60);
-  if (minutes < 24 * 60)
+  if (minutes < std::uint64_t{24} * 60)
     return two_parts(minutes, 60, "h", "min");
   return two_parts(rounded(minutes, 60), 24, "d", "h");
 }

@@ -39,7 +39,9 @@ Result<Pickle> Machine::load(Bytes bytes) {
   memo_.clear();
   globals_.clear();
   objects_.clear();
-  arena_.expect(bytes.size() * kUsualGrowth);
+  // What is reserved counts, so a tight limit gets no head start.
+  if (bytes.size() * kUsualGrowth < limits_.max_value_bytes / 2)
+    arena_.expect(bytes.size() * kUsualGrowth);
   reserve_stack();
   return run<Pace::kBlocks>();
 }
