@@ -308,6 +308,15 @@ def zips():
                 [raw_entry(b'a/data.pkl', data, 100, 8)])
     yield 'bomb_of_lists', archive_of([raw_entry(
         b'a/data.pkl', deflated(b'', b']', 200 << 20), 200 << 20, 8)])
+    for name, front, byte in (('lists', b'', b']'), ('marks', b'', b'('),
+                              ('nones', b'', b'N'), ('tuples', b')', b'\x85'),
+                              ('memo', b'N', b'\x94'), ('zeros', b'N.', b'\0')):
+        yield 'bomb_small_' + name, archive_of([raw_entry(
+            b'a/data.pkl', deflated(front, byte, 7 << 20), 7 << 20, 8)])
+    for name, body in (('stream', b'N.'), ('numbers', b'I' + b'7' * 4300 +
+                                           b'\n'), ('calls', b'cm\nf\n)R')):
+        data = body * ((7 << 20) // len(body))
+        yield 'bomb_small_' + name, zipped([('a/data.pkl', data)], True)
     small = deflated(b'\x80\4N.', b'\0', 30 << 20)
     yield 'bombs_overlapping', overlapping(small, 30 << 20)
     yield 'bombs_many', archive_of(

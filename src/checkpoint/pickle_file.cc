@@ -17,12 +17,15 @@ bool is_zero(std::byte byte) {
 
 constexpr std::string_view kNestedLoader = "torch.storage._load_from_bytes";
 
-// The bytes that a call of kNestedLoader would load.
+bool is_nested_load(const Object& object) {
+  return object.callable.is(Kind::kGlobal) &&
+         object.callable.global().module == "torch.storage" &&
+         object.callable.global().name == "_load_from_bytes";
+}
+
+// The bytes that such a call would load; nothing if only Python could know.
 std::optional<std::string_view> nested_bytes(const Object& object) {
-  if (!object.callable.is(Kind::kGlobal) || !object.arguments.is(Kind::kTuple))
-    return std::nullopt;
-  const Global& global = object.callable.global();
-  if (global.module != "torch.storage" || global.name != "_load_from_bytes" ||
+  if (!object.arguments.is(Kind::kTuple) ||
       object.arguments.items().size() != 1)
     return std::nullopt;
   // Protocols before 3 have no bytes; they spell them as an encoded string.
@@ -99,7 +102,9 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
       return;
     }
     const Result<Pickle> read = machine_.load(rest);
-    if (!read && count > 0 && !starts_with_proto(rest)) {
+    // Nor would Python call anything before it notices.
+    if (!read && count > 0 && !starts_with_proto(rest) &&
+        machine_.objects().empty()) {
       const bool zeros = std::ranges::all_of(rest, is_zero);
       findings.push_back(
           {"trailing_bytes", Severity::kWarning,
@@ -145,14 +150,19 @@ void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
   // many times.
   std::vector<std::string_view> texts;
   std::set<const char*> met;
-  for (const Object* const object : machine_.objects())
-    if (const std::optional<std::string_view> bytes = nested_bytes(*object);
-        bytes && met.insert(bytes->data()).second)
+  bool all_seen = true;
+  for (const Object* const object : machine_.objects()) {
+    if (!is_nested_load(*object))
+      continue;
+    const std::optional<std::string_view> bytes = nested_bytes(*object);
+    if (!bytes)
+      all_seen = false;
+    else if (met.insert(bytes->data()).second)
       texts.push_back(*bytes);
+  }
 
   const std::size_t first = pickles.size();
   const std::string outer = pickles[parent].where;
-  bool all_seen = true;
   std::uint64_t number = 0;
   for (const std::string_view text : texts) {
     Result<PickleStreams> found =

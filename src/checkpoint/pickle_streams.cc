@@ -82,7 +82,8 @@ class Finder {
   Finder(const Limits& limits, Allowance& allowance)
       : limits_(limits), allowance_(allowance) {}
 
-  void search_archives(Bytes bytes, std::uint64_t offset,
+  // `offset`: where `bytes` lie in the file, unless they were inflated.
+  void search_archives(Bytes bytes, std::optional<std::uint64_t> offset,
                        const std::string& where, std::uint32_t depth) {
     Archives archives = find_archives(bytes, limits_);
     for (Finding& finding : archives.findings)
@@ -93,7 +94,7 @@ class Finder {
                                    ? where
                                    : fmt::format("{}item {}: ", where, i);
       search_archive(bytes.subspan(extent.offset, extent.size),
-                     offset + extent.offset, item, depth);
+                     moved(offset, extent.offset), item, depth);
     }
     if (archives.extents.empty())
       salvage(bytes, offset, where);
@@ -102,7 +103,12 @@ class Finder {
   PickleStreams take() { return std::move(result_); }
 
  private:
-  void search_archive(Bytes archive, std::uint64_t offset,
+  static std::optional<std::uint64_t> moved(std::optional<std::uint64_t> offset,
+                                            std::uint64_t by) {
+    return offset ? std::optional(*offset + by) : std::nullopt;
+  }
+
+  void search_archive(Bytes archive, std::optional<std::uint64_t> offset,
                       const std::string& where, std::uint32_t depth) {
     const Result<ZipDirectory> directory = ZipDirectory::read(archive, limits_);
     if (!directory) {
@@ -118,8 +124,8 @@ class Finder {
   }
 
   void search_entry(const ZipDirectory& directory, const ZipEntry& entry,
-                    std::uint64_t offset, const std::string& where,
-                    std::uint32_t depth) {
+                    std::optional<std::uint64_t> offset,
+                    const std::string& where, std::uint32_t depth) {
     const bool named = has_pickle_name(entry.name);
     const std::string place = where + shown_name(entry.name);
     // A storage record of many gigabytes is left alone unless its first bytes
@@ -137,9 +143,9 @@ class Finder {
       return;
     }
     const Bytes bytes = contents->bytes();
-    const bool inflated = entry.method != 0;
-    const std::uint64_t start =
-        inflated ? 0 : offset + directory.extent(entry)->offset;
+    const std::optional<std::uint64_t> start =
+        entry.method != 0 ? std::nullopt
+                          : moved(offset, directory.extent(entry)->offset);
     if (starts_with(bytes, kLocalHeader)) {
       search_nested(std::move(*contents), start, place, depth);
       return;
@@ -148,9 +154,7 @@ class Finder {
       return;
     if (named)
       check(entry, bytes, place);
-    result_.streams.push_back({place,
-                               inflated ? std::nullopt : std::optional(start),
-                               std::move(*contents)});
+    result_.streams.push_back({place, start, std::move(*contents)});
   }
 
   static bool looks_promising(const ZipDirectory& directory,
@@ -199,7 +203,7 @@ class Finder {
   }
 
   // An archive inside an archive. What was inflated has to live on.
-  void search_nested(Contents contents, std::uint64_t offset,
+  void search_nested(Contents contents, std::optional<std::uint64_t> offset,
                      const std::string& place, std::uint32_t depth) {
     if (depth + 1 >= limits_.max_nesting) {
       add({"nested_too_deep", Severity::kWarning,
@@ -218,7 +222,8 @@ class Finder {
 
   // The directory at the end is gone. The first record can still be found, and
   // a pickle says itself where it ends.
-  void salvage(Bytes bytes, std::uint64_t offset, const std::string& where) {
+  void salvage(Bytes bytes, std::optional<std::uint64_t> offset,
+               const std::string& where) {
     constexpr std::size_t kHeader = 30;
     if (bytes.size() < kHeader || !starts_with(bytes, kLocalHeader))
       return;
@@ -233,7 +238,7 @@ class Finder {
     const std::string name = shown_name(full);
     const std::size_t start = kHeader + name_size + extra;
     result_.streams.push_back(
-        {where + name, offset + start, {bytes.subspan(start), {}}, true});
+        {where + name, moved(offset, start), {bytes.subspan(start), {}}, true});
     add({"first_record_only", Severity::kError,
          "only the first record could be found without the archive's directory",
          ""},

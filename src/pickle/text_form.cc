@@ -101,18 +101,27 @@ std::optional<Digits> split_integer(std::string_view text, Syntax syntax) {
   return result;
 }
 
-// Horner's rule over 32-bit limbs: quadratic, which the cap on digits bounds.
+// Horner's rule over 32-bit limbs, with as many digits at a time as one limb
+// holds: quadratic, which the cap on digits bounds.
 std::string twos_complement(const Digits& number) {
   std::vector<std::uint32_t> limbs;
-  for (const char c : number.digits) {
-    std::uint64_t carry = static_cast<std::uint64_t>(digit_value(c));
+  std::uint64_t digits = 0;
+  std::uint64_t factor = 1;
+  for (std::size_t i = 0; i < number.digits.size(); ++i) {
+    digits = digits * number.base +
+             static_cast<std::uint64_t>(digit_value(number.digits[i]));
+    factor *= number.base;
+    if (factor * number.base <= UINT32_MAX && i + 1 < number.digits.size())
+      continue;
     for (std::uint32_t& limb : limbs) {
-      carry += std::uint64_t{limb} * number.base;
-      limb = static_cast<std::uint32_t>(carry);
-      carry >>= 32;
+      digits += limb * factor;
+      limb = static_cast<std::uint32_t>(digits);
+      digits >>= 32;
     }
-    if (carry != 0)
-      limbs.push_back(static_cast<std::uint32_t>(carry));
+    if (digits != 0)
+      limbs.push_back(static_cast<std::uint32_t>(digits));
+    digits = 0;
+    factor = 1;
   }
   limbs.push_back(0);  // room for the sign
   if (number.negative) {

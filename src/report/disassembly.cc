@@ -47,9 +47,11 @@ void write_disassembly(std::string_view name, const PickleFile& file,
           shown_argument(instruction, options.all));
       const std::string_view trimmed =
           std::string_view(line).substr(0, line.find_last_not_of(' ') + 1);
-      out += options.all
-                 ? std::string(trimmed)
-                 : cut_to_width(trimmed, terminal.width, terminal.ellipsis());
+      // No character takes more columns than bytes.
+      if (options.all || trimmed.size() <= terminal.width)
+        out += trimmed;
+      else
+        out += cut_to_width(trimmed, terminal.width, terminal.ellipsis());
       out += "\n";
     }
   }
@@ -78,7 +80,10 @@ void write_disassembly_json(std::string_view name, const PickleFile& file,
       out += fmt::format("{}{{\"offset\":{},\"size\":{},\"name\":\"{}\",",
                          first ? "" : ",", instruction.offset, instruction.size,
                          instruction.info->name);
-      write_json_field("argument", argument_text(instruction), out);
+      if (instruction.kind == Kind::kNone)
+        out += "\"argument\":\"\"";
+      else
+        write_json_field("argument", argument_text(instruction), out);
       out += "}";
     }
     out += "]";

@@ -16,20 +16,23 @@
 namespace postflight {
 namespace {
 
-// No name that anybody gave is as long as this.
+// No name that anybody gave is as long as this, and few of those that are
+// repeated a thousand times.
 constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kLongestShared = 40;
 
-std::string shown_name(std::string_view name) {
-  if (name.size() <= kLongestName)
+std::string shown_name(std::string_view name, const Sharing& sharing) {
+  const std::size_t most =
+      sharing.anchor(name) == 0 ? kLongestName : kLongestShared;
+  if (name.size() <= most)
     return escape_for_terminal(name);
   return fmt::format("{}… ({} bytes)",
-                     escape_for_terminal(name.substr(0, kLongestName)),
-                     name.size());
+                     escape_for_terminal(name.substr(0, most)), name.size());
 }
 
-std::string dotted(const Global& global) {
-  return fmt::format("{}.{}", shown_name(global.module),
-                     shown_name(global.name));
+std::string dotted(const Global& global, const Sharing& sharing) {
+  return fmt::format("{}.{}", shown_name(global.module, sharing),
+                     shown_name(global.name, sharing));
 }
 
 struct Brackets {
@@ -39,7 +42,7 @@ struct Brackets {
 
 // How a container or object is written around its parts. A called name stands
 // before the bracket; any other callable is written as its first part.
-Brackets brackets(const Value& value) {
+Brackets brackets(const Value& value, const Sharing& sharing) {
   switch (value.kind()) {
     case Kind::kTuple:
       return {"(", value.items().size() == 1 ? ",)" : ")"};
@@ -59,7 +62,7 @@ Brackets brackets(const Value& value) {
   }
   const Object& object = value.object();
   const std::string name = object.callable.is(Kind::kGlobal)
-                               ? dotted(object.callable.global())
+                               ? dotted(object.callable.global(), sharing)
                                : std::string();
   switch (object.making) {
     case Making::kNew:
@@ -110,7 +113,7 @@ class Writer {
       layout_.text(label + leaf(value));
       return;
     }
-    Brackets around = brackets(value);
+    Brackets around = brackets(value, sharing_);
     around.open.insert(0, label);
     if (!options_.all && path_.size() >= options_.depth &&
         part_count(value) > 0) {
@@ -219,7 +222,7 @@ class Writer {
       case Kind::kByteArray:
         return "bytearray(" + text(value, repr_bytes) + ")";
       case Kind::kGlobal:
-        return "<" + dotted(value.global()) + ">";
+        return "<" + dotted(value.global(), sharing_) + ">";
       case Kind::kExtension:
         return fmt::format("extension {}", value.integer());
       case Kind::kBuffer:
