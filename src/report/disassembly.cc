@@ -1,3 +1,4 @@
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "base/display_width.h"
@@ -42,16 +43,19 @@ void write_disassembly(std::string_view name, const PickleFile& file,
       if (!*next)
         break;
       const Instruction& instruction = **next;
+      if (instruction.kind == Kind::kNone) {  // half of them: worth some speed
+        out += fmt::format(FMT_COMPILE("{:>8}: {}\n"), instruction.offset,
+                           instruction.info->name);
+        continue;
+      }
       const std::string line = fmt::format(
           "{:>8}: {:<16} {}", instruction.offset, instruction.info->name,
           shown_argument(instruction, options.all));
-      const std::string_view trimmed =
-          std::string_view(line).substr(0, line.find_last_not_of(' ') + 1);
       // No character takes more columns than bytes.
-      if (options.all || trimmed.size() <= terminal.width)
-        out += trimmed;
+      if (options.all || line.size() <= terminal.width)
+        out += line;
       else
-        out += cut_to_width(trimmed, terminal.width, terminal.ellipsis());
+        out += cut_to_width(line, terminal.width, terminal.ellipsis());
       out += "\n";
     }
   }

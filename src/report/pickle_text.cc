@@ -19,7 +19,7 @@ namespace {
 // No name that anybody gave is as long as this, and few of those that are
 // repeated a thousand times.
 constexpr std::size_t kLongestName = 200;
-constexpr std::size_t kLongestShared = 40;
+constexpr std::size_t kLongestShared = 20;
 
 std::string shown_name(std::string_view name, const Sharing& sharing) {
   const std::size_t most =
@@ -216,7 +216,6 @@ class Writer {
       case Kind::kString:
         return text(value, repr_string);
       case Kind::kLegacyString:
-        return text(value, repr_bytes);
       case Kind::kBytes:
         return text(value, repr_bytes);
       case Kind::kByteArray:
