@@ -119,5 +119,29 @@ INSTANTIATE_TEST_SUITE_P(
         NameCase{"__main__", "Model", Trust::kUnknown},
         NameCase{"", "", Trust::kUnknown}));
 
+TEST(Audit, ShortensNamesThatNobodyWouldGive) {
+  const std::string name(1000, 'x');
+  const Audit found =
+      audited(fmt::format("GLOBAL 'm' '{0}' EMPTY_TUPLE REDUCE STOP", name))
+          .audit;
+  const std::string shortened = std::string(200, 'x') + "… (1000 bytes)";
+  ASSERT_EQ(found.globals.size(), 1u);
+  EXPECT_EQ(found.globals[0].name, shortened);
+  ASSERT_EQ(found.calls.size(), 1u);
+  EXPECT_EQ(found.calls[0].callable, "m." + shortened);
+}
+
+TEST(Audit, CountsNamesPutTogetherOnTheStack) {
+  const std::string name(1000, 'x');
+  const std::string assembly = fmt::format(
+      "BINUNICODE '{0}' MEMOIZE BINUNICODE '{0}' MEMOIZE "
+      "BINGET 0 BINGET 0 STACK_GLOBAL BINGET 0 BINGET 0 STACK_GLOBAL "
+      "BINGET 0 BINGET 1 STACK_GLOBAL STOP",
+      name);
+  const Audit found = audited(assembly).audit;
+  ASSERT_EQ(found.globals.size(), 1u);
+  EXPECT_EQ(found.globals[0].uses, 3u);
+}
+
 }  // namespace
 }  // namespace postflight
