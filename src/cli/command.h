@@ -19,13 +19,15 @@ struct Example {
 };
 
 // One command of the program. `declare` adds its options to `app` and returns
-// what runs it once they are parsed; what it returns may own those options.
+// what runs it once they are parsed; what it returns may own those options. A
+// command with commands of its own (`ckpt ls`) declares nothing itself.
 struct Command {
   std::string_view name;
   std::string_view sentence;
   std::vector<Example> examples;
   std::function<std::function<Exit(Session&)>(CLI::App& app)> declare;
   bool hidden = false;
+  std::vector<Command> commands = {};
 };
 
 Command pickle_command();

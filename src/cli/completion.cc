@@ -48,9 +48,17 @@ std::string spaced(std::string values) {
 std::string bash_completion(const CLI::App& program) {
   std::string values;
   std::string flags;
-  for (const CLI::App* const command : visible_commands(program)) {
-    flags += fmt::format("    {}) words='{}' ;;\n", command->get_name(),
-                         flags_of(*command));
+  std::string groups;
+  for (const CLI::App* const command : visible_commands(program))
+    if (const std::string below = command_names(*command); !below.empty())
+      groups +=
+          fmt::format("    {}) words='{}' ;;\n", command->get_name(), below);
+  for (const CLI::App* const command : runnable_commands(program)) {
+    const std::string name = command_line_name(*command);
+    const bool nested = name.find(' ') != name.npos;
+    flags +=
+        fmt::format("    '{}'{}) words='{}' ;;\n", nested ? name : name + " ",
+                    nested ? "" : "*", flags_of(*command));
     for (const CLI::Option* const option : command->get_options())
       if (const std::string value = option_value(*option);
           value.find('|') != value.npos) {
@@ -77,14 +85,22 @@ _postflight() {{
     COMPREPLY=($(compgen -W '{} --help --version' -- "$word"))
     return
   fi
+  if (( COMP_CWORD == 2 )); then
+    case ${{COMP_WORDS[1]}} in
+{}    esac
+    if [[ -n $words ]]; then
+      COMPREPLY=($(compgen -W "$words" -- "$word"))
+      return
+    fi
+  fi
   [[ $word == -* ]] || return
-  case ${{COMP_WORDS[1]}} in
+  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}" in
 {}  esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
 complete -o default -F _postflight postflight
 )",
-                     values, command_names(program), flags);
+                     values, command_names(program), groups, flags);
 }
 
 std::string zsh_completion(const CLI::App& program) {
@@ -94,7 +110,17 @@ std::string zsh_completion(const CLI::App& program) {
     commands += fmt::format(
         "    '{}:{}'\n", command->get_name(),
         single_quoted(first_line(description_of(*command).sentence)));
-    cases += fmt::format("    {})\n      _arguments \\\n", command->get_name());
+    if (const std::string below = command_names(*command); !below.empty())
+      cases += fmt::format(
+          "    '{} '|'{} '[^-]#)\n      (( CURRENT == 2 )) && compadd {} && "
+          "return\n      ;|\n",
+          command->get_name(), command->get_name(), below);
+  }
+  for (const CLI::App* const command : runnable_commands(program)) {
+    const std::string full = command_line_name(*command);
+    const bool nested = full.find(' ') != full.npos;
+    cases += fmt::format("    '{}'{})\n      _arguments \\\n",
+                         nested ? full : full + " ", nested ? "" : "*");
     for (const CLI::Option* const option : command->get_options()) {
       if (option->get_positional())
         continue;
@@ -115,7 +141,8 @@ if (( CURRENT == 2 )); then
   _describe command commands
   return
 fi
-local command=$words[2]
+setopt local_options extended_glob
+local command="$words[2] $words[3]"
 shift words
 (( CURRENT-- ))
 case $command in
@@ -133,12 +160,23 @@ std::string fish_completion(const CLI::App& program) {
         "-a {} -d '{}'\n",
         names, command->get_name(),
         single_quoted(first_line(description_of(*command).sentence)));
+    const std::string below = command_names(*command);
+    for (const CLI::App* const inner : visible_commands(*command))
+      out += fmt::format(
+          "complete -c postflight -n '__fish_seen_subcommand_from {}; and not "
+          "__fish_seen_subcommand_from {}' -f -a {} -d '{}'\n",
+          command->get_name(), below, inner->get_name(),
+          single_quoted(first_line(description_of(*inner).sentence)));
+  }
+  for (const CLI::App* const command : runnable_commands(program)) {
     for (const CLI::Option* const option : command->get_options()) {
       if (option->get_positional())
         continue;
-      std::string line = fmt::format(
-          "complete -c postflight -n '__fish_seen_subcommand_from {}'",
-          command->get_name());
+      std::string seen = "__fish_seen_subcommand_from " + command->get_name();
+      if (command->get_parent() != &program)
+        seen = fmt::format("__fish_seen_subcommand_from {}; and {}",
+                           command->get_parent()->get_name(), seen);
+      std::string line = fmt::format("complete -c postflight -n '{}'", seen);
       for (const std::string& name : option->get_snames())
         line += " -s " + name;
       for (const std::string& name : option->get_lnames())

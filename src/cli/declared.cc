@@ -16,10 +16,27 @@ Description description_of(const CLI::App& app) {
   return {text.substr(0, heading), examples};
 }
 
-std::vector<const CLI::App*> visible_commands(const CLI::App& program) {
-  std::vector<const CLI::App*> commands = program.get_subcommands(
+std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
+  std::vector<const CLI::App*> commands = app.get_subcommands(
       [](const CLI::App* command) { return !command->get_group().empty(); });
   return commands;
+}
+
+std::vector<const CLI::App*> runnable_commands(const CLI::App& program) {
+  std::vector<const CLI::App*> runnable;
+  for (const CLI::App* const command : visible_commands(program)) {
+    const std::vector<const CLI::App*> below = visible_commands(*command);
+    if (below.empty())
+      runnable.push_back(command);
+    runnable.insert(runnable.end(), below.begin(), below.end());
+  }
+  return runnable;
+}
+
+std::string command_line_name(const CLI::App& app) {
+  const CLI::App* const parent = app.get_parent();
+  const bool nested = parent != nullptr && parent->get_parent() != nullptr;
+  return (nested ? parent->get_name() + " " : "") + app.get_name();
 }
 
 std::vector<std::string> option_names(const CLI::Option& option) {

@@ -18,7 +18,12 @@ struct Description {
 };
 
 Description description_of(const CLI::App& app);
-std::vector<const CLI::App*> visible_commands(const CLI::App& program);
+// The commands directly below the program or a command.
+std::vector<const CLI::App*> visible_commands(const CLI::App& app);
+// Those that can be run: "ckpt ls", not "ckpt".
+std::vector<const CLI::App*> runnable_commands(const CLI::App& program);
+// How it is called, without the program's name: "ckpt ls".
+std::string command_line_name(const CLI::App& app);
 // "-q", "--quiet"; for a positional its name.
 std::vector<std::string> option_names(const CLI::Option& option);
 // "auto|always|never"; empty for a flag or a positional.

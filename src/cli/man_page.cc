@@ -45,10 +45,11 @@ std::string man_page(const CLI::App& program) {
       "job\n.SH SYNOPSIS\n.B postflight\n.I COMMAND\n[\\fIOPTION\\fR]... "
       "[\\fIFILE\\fR]...\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
       roff(POSTFLIGHT_VERSION), roff(description_of(program).sentence));
-  for (const CLI::App* const command : visible_commands(program)) {
+  for (const CLI::App* const command : runnable_commands(program)) {
     const Description description = description_of(*command);
-    page += fmt::format(".SS \"postflight {}\"\n{}\n", command->get_name(),
-                        roff(description.sentence));
+    page +=
+        fmt::format(".SS \"postflight {}\"\n{}\n", command_line_name(*command),
+                    roff(description.sentence));
     for (const CLI::Option* const option : command->get_options())
       page += option_entry(*option);
     page += ".PP\nExamples:\n.nf\n";

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/declared.h"
 #include "cli/suggestion.h"
 
 namespace postflight {
@@ -32,6 +33,26 @@ struct Declared {
   CLI::App* app;
   std::function<Exit(Session&)> run;
 };
+
+// Adds a command to the program or to another command.
+void declare(const Command& command, CLI::App& parent, CommonOptions& common,
+             std::vector<Declared>& declared) {
+  CLI::App* const app =
+      parent.add_subcommand(std::string(command.name),
+                            with_examples(command.sentence, command.examples));
+  app->set_help_flag("-h,--help", "Show this help");
+  if (command.hidden)
+    app->group("");
+  if (!command.commands.empty()) {
+    app->require_subcommand(1);
+    for (const Command& inner : command.commands)
+      declare(inner, *app, common, declared);
+    return;
+  }
+  std::function<Exit(Session&)> run = command.declare(*app);
+  add_common_options(*app, common);
+  declared.push_back({app, std::move(run)});
+}
 
 // CLI11's help, but with one line for each command in the list of commands.
 class Help : public CLI::Formatter {
@@ -67,7 +88,7 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
   while (!app->get_subcommands().empty())
     app = app->get_subcommands().front();
   std::string command =
-      app == &program ? "postflight" : "postflight " + app->get_name();
+      app == &program ? "postflight" : "postflight " + command_line_name(*app);
   const std::vector<std::string> extras = program.remaining(true);
   if (extras.empty())
     return fmt::format("{} ({} --help)", error.what(), command);
@@ -113,17 +134,8 @@ int run_program(int argc, char** argv) {
   const auto common = std::make_shared<CommonOptions>();
   std::vector<Declared> commands;
   for (const Command& command :
-       {pickle_command(), version_command(), generate_command(program)}) {
-    CLI::App* const app = program.add_subcommand(
-        std::string(command.name),
-        with_examples(command.sentence, command.examples));
-    app->set_help_flag("-h,--help", "Show this help");
-    if (command.hidden)
-      app->group("");
-    std::function<Exit(Session&)> run = command.declare(*app);
-    add_common_options(*app, *common);
-    commands.push_back({app, std::move(run)});
-  }
+       {pickle_command(), version_command(), generate_command(program)})
+    declare(command, program, *common, commands);
 
   try {
     program.parse(argc, argv);
