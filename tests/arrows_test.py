@@ -27,6 +27,7 @@ BELOW = {
 THIRD_PARTY = {
     "CLI/": ["cli"],
     "nlohmann/": ["report", "cli", "flight"],
+    "re2/": ["base"],
     "zlib.h": ["checkpoint", "stream"],
 }
 
@@ -37,7 +38,7 @@ VOCABULARY = ("fmt/", "tl/expected.hpp")
 # neither a folder nor a suffix.
 SYSTEM = ("sys/", "linux/", "asm/")
 SYSTEM_FILES = {
-    "dirent.h", "dlfcn.h", "elf.h", "fcntl.h", "link.h", "poll.h", "pthread.h",
+    "dirent.h", "dlfcn.h", "elf.h", "fcntl.h", "glob.h", "link.h", "poll.h", "pthread.h",
     "sched.h", "signal.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 

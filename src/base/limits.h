@@ -20,6 +20,8 @@ struct Limits {
   std::uint64_t max_pickles = 50'000;
   // Archives inside archives, pickles inside pickles.
   std::uint32_t max_nesting = 8;
+  // Containers inside containers of a JSON file; those we know have five.
+  std::uint32_t max_json_depth = 512;
   // Items of a zip archive or concatenated archives in one file.
   std::uint64_t max_archive_entries = 16'000'000;
   // What is read into memory from a pipe, or from a file that can't be mapped.

@@ -52,6 +52,11 @@ class Machine {
   std::span<const Global* const> globals() const { return globals_; }
   std::span<const Object* const> objects() const { return objects_; }
 
+  // What lay on the stack when the latest load() failed: the items below the
+  // first mark, those between the first and the second, and so on. Each but
+  // the last part ends with the container that the next part was meant for.
+  std::vector<std::span<const Value>> unfinished() const;
+
   // What all values, the stack and the memo take.
   std::uint64_t memory_bytes() const;
 

@@ -361,4 +361,18 @@ Result<std::uint64_t> Machine::take_count(const OpcodeInfo& info) {
   return count;
 }
 
+std::vector<std::span<const Value>> Machine::unfinished() const {
+  std::vector<std::span<const Value>> parts;
+  const Value* end = top_;
+  // A mark lies just below the fence, and holds where the fence was before.
+  for (const Value* fence = fence_; fence != stack_.get();) {
+    parts.emplace_back(fence, end);
+    end = fence - 1;
+    fence = stack_.get() + end->count();
+  }
+  parts.emplace_back(stack_.get(), end);
+  std::ranges::reverse(parts);
+  return parts;
+}
+
 }  // namespace postflight

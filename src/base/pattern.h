@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace postflight {
+
+// A regular expression from a user or a file, matched in linear time whatever
+// it says.
+class Pattern {
+ public:
+  static Result<Pattern> compile(std::string_view expression);
+  Pattern(Pattern&&) noexcept;
+  Pattern& operator=(Pattern&&) noexcept;
+  ~Pattern();
+
+  int groups() const;
+  // Whether some part of `text` matches.
+  bool found_in(std::string_view text) const;
+  // Whether all of `text` matches, or its beginning.
+  bool matches(std::string_view text) const;
+  bool matches_start_of(std::string_view text) const;
+  // What the first group of the first match is, as a part of `text`.
+  std::optional<std::string_view> first_group(std::string_view text) const;
+
+ private:
+  struct Compiled;
+  explicit Pattern(std::unique_ptr<Compiled> compiled);
+
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace postflight {
+
+// The keys of an entry that we know, over all versions of the recorder.
+enum class EntryField : std::uint8_t {
+  kFrames,
+  kRecordId,
+  kLocalGroup,
+  kProcessGroup,
+  kThreadName,
+  kThreadId,
+  kSequence,
+  kOldSequence,  // before 2.0
+  kP2pSequence,
+  kOperationId,
+  kName,
+  kCreated,
+  kDuration,
+  kInputSizes,
+  kInputDtypes,
+  kOutputSizes,
+  kOutputDtypes,
+  kState,
+  kStarted,
+  kCompleted,
+  kRetired,
+  kTimeout,
+  kPointToPoint,
+  kUnknown,
+};
+
+EntryField entry_field(std::string_view key);
+
+}  // namespace postflight

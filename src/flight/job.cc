@@ -1,0 +1,59 @@
+#include "flight/job.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace postflight {
+
+bool Group::has(Rank rank) const {
+  return std::ranges::binary_search(members, rank);
+}
+
+std::int32_t Group::place(Rank rank) const {
+  const auto found = std::ranges::lower_bound(members, rank);
+  return found == members.end() || *found != rank
+             ? -1
+             : static_cast<std::int32_t>(found - members.begin());
+}
+
+const RankDump* Job::find(Rank rank) const {
+  const auto found = std::ranges::lower_bound(ranks, rank, {}, &RankDump::rank);
+  return found == ranks.end() || found->rank != rank ? nullptr : &*found;
+}
+
+std::vector<Rank> Job::world() const {
+  std::vector<Rank> all;
+  for (const RankDump& dump : ranks)
+    all.push_back(dump.rank);
+  for (const Group& group : groups) {
+    // Most groups lie inside the first, which has all ranks.
+    if (std::ranges::includes(all, group.members))
+      continue;
+    std::vector<Rank> united;
+    std::ranges::set_union(all, group.members, std::back_inserter(united));
+    all = std::move(united);
+  }
+  return all;
+}
+
+std::vector<Rank> Job::without_dump() const {
+  std::vector<Rank> missing = world();
+  std::erase_if(missing, [&](Rank rank) { return find(rank) != nullptr; });
+  return missing;
+}
+
+std::uint64_t Job::entry_count() const {
+  std::uint64_t count = 0;
+  for (const RankDump& dump : ranks)
+    count += dump.entries.size();
+  return count;
+}
+
+std::uint64_t Job::memory_bytes() const {
+  std::uint64_t bytes = tables.memory_bytes();
+  for (const RankDump& dump : ranks)
+    bytes += dump.entries.memory_bytes();
+  return bytes;
+}
+
+}  // namespace postflight

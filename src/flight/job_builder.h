@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flight/job.h"
+#include "flight/member_list.h"
+#include "flight/rank_names.h"
+
+namespace postflight {
+
+// Puts dumps together to a job, one after the other.
+class JobBuilder {
+ public:
+  // What a dump's file says of its rank and host.
+  void add(Dump dump, std::string file, RankName name);
+  void skip(SkippedFile file) { job_.skipped.push_back(std::move(file)); }
+  void note(Finding finding) { job_.findings.push_back(std::move(finding)); }
+
+  // Decides on ranks, groups and what to say of them.
+  Job finish() &&;
+
+ private:
+  struct Arrived {
+    RankDump dump;
+    std::vector<Rank> candidates;
+    // By name, those of its pg_config with members.
+    std::map<TextId, GroupId> groups;
+    // Members of the group without a name that gloo records for the default
+    // group.
+    TextId unnamed_members;
+  };
+
+  // The group with that name and those members, made if it is new.
+  GroupId group_with(TextId name, TextId description,
+                     const std::vector<Rank>& members);
+  void note_damage(const Dump& dump, const std::string& file);
+
+  void assign_ranks();
+  std::optional<Rank> rank_of(const Arrived& arrived) const;
+  void drop_duplicates();
+  void resolve_groups();
+  GroupId resolve(Arrived& arrived, const Call& call);
+  void list_groups_of_ranks();
+  void note_disagreements();
+
+  Job job_;
+  MemberLists members_;
+  std::vector<Arrived> arrived_;
+  std::map<std::pair<TextId, std::vector<Rank>>, GroupId> configured_;
+  std::map<TextId, std::vector<GroupId>> by_name_;  // the configured ones
+  std::map<std::pair<TextId, TextId>, GroupId> learned_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,212 @@
+#include "flight/rank_names.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+#include "base/pattern.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::array<std::string_view, 16> kEndings = {
+    ".gz",   ".zst", ".zstd", ".json", ".pkl",   ".pickle", ".p",   ".bin",
+    ".dump", ".log", ".txt",  ".pt",   ".trace", ".fr",     ".dat", ".tmp"};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::string_view base_name(std::string_view file) {
+  return file.substr(file.rfind('/') + 1);
+}
+
+std::string_view folder_name(std::string_view file) {
+  const std::size_t slash = file.rfind('/');
+  return slash == file.npos ? "" : base_name(file.substr(0, slash));
+}
+
+std::string_view without_endings(std::string_view name) {
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (const std::string_view ending : kEndings)
+      if (name.size() > ending.size() && name.ends_with(ending)) {
+        name.remove_suffix(ending.size());
+        cut = true;
+      }
+  }
+  return name;
+}
+
+// A number in a name.
+struct Number {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  Rank rank;
+};
+
+std::optional<Number> number_at(std::string_view name, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < name.size() && is_digit(name[end]))
+    ++end;
+  std::int32_t value = 0;
+  const auto [last, error] =
+      std::from_chars(name.data() + begin, name.data() + end, value);
+  if (error != std::errc() || last != name.data() + end)
+    return std::nullopt;
+  return Number{begin, end, {value}};
+}
+
+bool follows_rank(std::string_view name, std::size_t begin) {
+  while (begin > 0 && std::string_view("_-.=").find(name[begin - 1]) !=
+                          std::string_view::npos)
+    --begin;
+  if (begin < 4)
+    return false;
+  return std::ranges::equal(name.substr(begin - 4, 4), std::string_view("rank"),
+                            [](char a, char b) { return (a | 0x20) == b; });
+}
+
+// Those behind "rank" first, then from the end to the front.
+std::vector<Number> numbers_of(std::string_view name) {
+  name = without_endings(name);
+  std::vector<Number> found;
+  for (std::size_t i = name.size(); i > 0; --i) {
+    const bool starts =
+        is_digit(name[i - 1]) && (i == 1 || !is_digit(name[i - 2]));
+    if (!starts)
+      continue;
+    if (const std::optional<Number> number = number_at(name, i - 1))
+      found.push_back(*number);
+  }
+  std::ranges::stable_partition(found, [&](const Number& number) {
+    return follows_rank(name, number.begin);
+  });
+  return found;
+}
+
+std::vector<Number> numbers_behind(std::string_view name,
+                                   std::string_view prefix) {
+  const std::size_t at = name.find(prefix);
+  if (at == name.npos)
+    return {};
+  const std::size_t begin = at + prefix.size();
+  if (begin >= name.size() || !is_digit(name[begin]))
+    return {};
+  const std::optional<Number> number = number_at(name, begin);
+  return number ? std::vector{*number} : std::vector<Number>();
+}
+
+std::vector<Number> numbers_matching(std::string_view name,
+                                     const Pattern& pattern) {
+  const std::optional<std::string_view> group = pattern.first_group(name);
+  if (!group || group->empty())
+    return {};
+  const auto begin = static_cast<std::size_t>(group->data() - name.data());
+  const std::optional<Number> number = number_at(name, begin);
+  if (!number || number->end != begin + group->size())
+    return {};
+  return {*number};
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSeparators = "_-.=@+~ ";
+  const std::size_t begin = text.find_first_not_of(kSeparators);
+  if (begin == text.npos)
+    return {};
+  return text.substr(begin, text.find_last_not_of(kSeparators) - begin + 1);
+}
+
+// What stands around the rank in a name.
+struct Around {
+  std::string_view before;
+  std::string_view after;
+};
+
+std::size_t common_ending(std::string_view a, std::string_view b) {
+  const auto [first, second] =
+      std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+  return static_cast<std::size_t>(first - a.rbegin());
+}
+
+// Hosts that names have before or behind the rank: what differs between them.
+void find_hosts(std::span<const Around> around, std::span<RankName> names) {
+  std::size_t same = std::string_view::npos;
+  bool after_differs = false;
+  for (const Around& one : around) {
+    same = std::min(
+        {same, one.before.size(), common_ending(one.before, around[0].before)});
+    after_differs = after_differs || one.after != around[0].after;
+  }
+  for (std::size_t i = 0; i < around.size(); ++i) {
+    std::string_view before = around[i].before;
+    before.remove_suffix(std::min(same, before.size()));
+    if (after_differs)
+      names[i].host = trimmed(around[i].after);
+    else if (const std::string_view host = trimmed(before); !host.empty())
+      names[i].host = host;
+  }
+}
+
+void find_folder_hosts(std::span<const std::string> files,
+                       std::span<RankName> names) {
+  std::set<std::string_view> folders;
+  for (const std::string& file : files)
+    folders.insert(folder_name(file));
+  if (folders.size() < 2)
+    return;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (names[i].host.empty())
+      names[i].host = folder_name(files[i]);
+}
+
+}  // namespace
+
+std::vector<Rank> rank_candidates(std::string_view file_name) {
+  std::vector<Rank> ranks;
+  for (const Number& number : numbers_of(file_name))
+    ranks.push_back(number.rank);
+  return ranks;
+}
+
+Result<std::vector<RankName>> read_rank_names(
+    std::span<const std::string> files, const RankNameOptions& options) {
+  std::optional<Pattern> pattern;
+  if (options.pattern) {
+    pattern = TRY(Pattern::compile(*options.pattern));
+    if (pattern->groups() == 0)
+      return fail(ErrorKind::kUsage,
+                  "the rank pattern '{}' has no group in parentheses for the "
+                  "rank",
+                  *options.pattern);
+  }
+  std::vector<RankName> names(files.size());
+  std::vector<Around> around;
+  std::vector<std::size_t> numbered;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string_view name = base_name(files[i]);
+    const std::vector<Number> numbers =
+        pattern          ? numbers_matching(name, *pattern)
+        : options.prefix ? numbers_behind(name, *options.prefix)
+                         : numbers_of(name);
+    for (const Number& number : numbers)
+      names[i].candidates.push_back(number.rank);
+    if (numbers.empty())
+      continue;
+    const std::string_view stem = without_endings(name);
+    around.push_back({stem.substr(0, numbers[0].begin),
+                      numbers[0].end < stem.size() ? stem.substr(numbers[0].end)
+                                                   : std::string_view()});
+    numbered.push_back(i);
+  }
+  std::vector<RankName> with_hosts(around.size());
+  if (around.size() > 1)
+    find_hosts(around, with_hosts);
+  for (std::size_t i = 0; i < numbered.size(); ++i)
+    names[numbered[i]].host = with_hosts[i].host;
+  find_folder_hosts(files, names);
+  return names;
+}
+
+}  // namespace postflight

@@ -1,0 +1,92 @@
+#include "flight/rank_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "flight/member_list.h"
+#include "flight/rank_set.h"
+
+namespace postflight {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(RankNames, TakesTheNumberBehindRankOrTheLastOne) {
+  EXPECT_THAT(rank_candidates("nccl_trace_rank_12"), ElementsAre(Rank{12}));
+  EXPECT_THAT(rank_candidates("trace.rank0"), ElementsAre(Rank{0}));
+  EXPECT_THAT(rank_candidates("7"), ElementsAre(Rank{7}));
+  EXPECT_THAT(rank_candidates("dump_5.json.gz"), ElementsAre(Rank{5}));
+  EXPECT_THAT(rank_candidates("rank_3.node17"), ElementsAre(Rank{3}, Rank{17}));
+  EXPECT_THAT(rank_candidates("node17_trace_4.pkl"),
+              ElementsAre(Rank{4}, Rank{17}));
+  EXPECT_THAT(rank_candidates("readme.txt"), IsEmpty());
+  EXPECT_THAT(rank_candidates("trace_99999999999999"), IsEmpty());
+}
+
+std::vector<RankName> names(const std::vector<std::string>& files,
+                            const RankNameOptions& options = {}) {
+  Result<std::vector<RankName>> read = read_rank_names(files, options);
+  EXPECT_TRUE(read);
+  return read ? *std::move(read) : std::vector<RankName>();
+}
+
+TEST(RankNames, TakesThePrefixThatWasGiven) {
+  const auto read = names({"x/a_1_2", "x/b_3"}, {.prefix = "a_1_"});
+  EXPECT_THAT(read[0].candidates, ElementsAre(Rank{2}));
+  EXPECT_THAT(read[1].candidates, IsEmpty());
+}
+
+TEST(RankNames, TakesTheGroupOfAPattern) {
+  const auto read = names({"w3g4", "other"}, {.pattern = "w([0-9]+)g"});
+  EXPECT_THAT(read[0].candidates, ElementsAre(Rank{3}));
+  EXPECT_THAT(read[1].candidates, IsEmpty());
+  const std::vector<std::string> files = {"w3"};
+  const auto refused = read_rank_names(files, {.pattern = "w[0-9]+"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "the rank pattern 'w[0-9]+' has no group in parentheses for the "
+            "rank");
+}
+
+TEST(RankNames, FindsHostsInNamesAndFolders) {
+  auto read = names({"node1-trace_rank_0", "node2-trace_rank_1"});
+  EXPECT_EQ(read[0].host, "node1");
+  EXPECT_EQ(read[1].host, "node2");
+  read = names({"trace_rank_0.gpu-a", "trace_rank_1.gpu-b"});
+  EXPECT_EQ(read[0].host, "gpu-a");
+  EXPECT_EQ(read[1].host, "gpu-b");
+  read = names({"d/n1/rank_0", "d/n2/rank_1"});
+  EXPECT_EQ(read[0].host, "n1");
+  EXPECT_EQ(read[1].host, "n2");
+  read = names({"d/rank_0", "d/rank_1"});
+  EXPECT_EQ(read[0].host, "");
+}
+
+TEST(MemberList, ReadsWhatTheRecorderWrites) {
+  EXPECT_THAT(*parse_member_list("[0, 1, 10]"),
+              ElementsAre(Rank{0}, Rank{1}, Rank{10}));
+  EXPECT_THAT(*parse_member_list("[3,1,3]"), ElementsAre(Rank{1}, Rank{3}));
+  EXPECT_THAT(*parse_member_list("[]"), IsEmpty());
+  EXPECT_FALSE(parse_member_list("[0, 1"));
+  EXPECT_FALSE(parse_member_list("__import__('os')"));
+  EXPECT_FALSE(parse_member_list("[-1]"));
+}
+
+TEST(RankSet, WritesRangesWithStrides) {
+  const auto text = [](std::vector<int> values) {
+    std::vector<Rank> ranks;
+    for (const int value : values)
+      ranks.push_back({value});
+    return rank_set_text(ranks);
+  };
+  EXPECT_EQ(text({}), "none");
+  EXPECT_EQ(text({5}), "5");
+  EXPECT_EQ(text({0, 1, 2, 3, 6, 7}), "0-3,6-7");
+  EXPECT_EQ(text({0, 8, 16, 24}), "0-24:8");
+  EXPECT_EQ(text({0, 8}), "0,8");
+  EXPECT_EQ(text({0, 1, 3, 5, 7}), "0-1,3-7:2");
+}
+
+}  // namespace
+}  // namespace postflight
