@@ -52,11 +52,9 @@ class Machine {
   std::span<const Global* const> globals() const { return globals_; }
   std::span<const Object* const> objects() const { return objects_; }
 
-  // What lay on the stack when the latest load() failed: the items below the
-  // first mark, those between the first and the second, and so on. Each but
-  // the last part ends with the container that the next part was meant for.
+  // What lay on the stack when load() failed, split at the marks: each part but
+  // the last ends with the container that the next part was meant for.
   std::vector<std::span<const Value>> unfinished() const;
-
   // What all values, the stack and the memo take.
   std::uint64_t memory_bytes() const;
 
@@ -64,7 +62,7 @@ class Machine {
   enum class Pace { kBlocks, kOneByOne };
   template <Pace kPace>
   Result<Pickle> run();
-  // The opcodes that are rare or long; they work on next_ and top_.
+  // The rare and the long opcodes; they work on next_ and top_.
   Result<> run_rare(Opcode opcode);
   Result<> run_bare(Opcode opcode);
   Result<> run_counted(const OpcodeInfo& info);
@@ -109,8 +107,7 @@ class Machine {
     return static_cast<std::size_t>(top_ - fence_) >= count;
   }
   void push(Value value) { *top_++ = value; }
-  // Makes room for a block's pushes.
-  void reserve_stack();
+  void reserve_stack();  // makes room for a block's pushes
 
   Result<std::string_view> take_line(Opcode opcode);
   Result<Value> take_text(const OpcodeInfo& info, std::uint64_t size);
@@ -130,7 +127,6 @@ class Machine {
 
   Limits limits_;
   Arena arena_;
-
   const std::uint8_t* begin_ = nullptr;
   const std::uint8_t* at_ = nullptr;  // the opcode being run
   const std::uint8_t* next_ = nullptr;
@@ -147,7 +143,6 @@ class Machine {
   Value* fence_ = nullptr;
 
   Memo memo_;
-
   std::vector<const Global*> globals_;
   std::vector<const Object*> objects_;
 };

@@ -105,9 +105,7 @@ class Value {
   Items<Pair>* growing_pairs() const { return at<Items<Pair>>(); }
   Object* mutable_object() const { return at<Object>(); }
 
-  // Two values with the same bits are the same; the bits mean nothing else.
-  std::uint64_t bits() const { return bits_; }
-
+  std::uint64_t bits() const { return bits_; }  // to tell values apart only
   // Two values with the same non-null identity are one object in Python.
   // Null for those where that makes no difference (numbers, None, ()).
   const void* identity() const;
