@@ -5,10 +5,12 @@ Each function yields the name and the bytes of every seed of one noun: small
 real files from tests/data, and what a hostile writer would make of them.
 """
 
+import gzip
 import io
 import pathlib
 import struct
 import sys
+import tarfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -133,10 +135,95 @@ def file_seeds():
     yield from zip_seeds()
 
 
+def zstd_raw(contents):
+    """A zstd frame with one block that is not compressed."""
+    return (b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(contents) - 256)
+            + struct.pack("<I", len(contents) << 3 | 1)[:3] + contents)
+
+
+def zstd_same(byte, count):
+    """A zstd frame with one block of `count` times the same byte."""
+    return (b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", count)
+            + struct.pack("<I", count << 3 | 3)[:3] + byte)
+
+
+def compression_seeds():
+    dump = (DATA / "flight/nccl_healthy/nccl_trace_rank_0").read_bytes()[:3000]
+    member = gzip.compress(dump, mtime=0)
+    frame = zstd_raw(dump)
+    skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
+    for name, good in (("gzip", member), ("zstd", frame)):
+        yield name, good
+        yield f"{name}-twice", good * 2
+        yield f"{name}-cut", good[: len(good) // 2]
+        yield f"{name}-more", good + b"more"
+        yield f"{name}-flipped", good[:99] + bytes((good[99] ^ 1,)) + good[100:]
+    yield "gzip-padded", member + bytes(64)
+    yield "gzip-empty", gzip.compress(b"", mtime=0)
+    yield "gzip-bomb", gzip.compress(bytes(2 << 20), mtime=0)
+    yield "zstd-skippable", skippable + frame + skippable
+    yield "zstd-skippable-large", skippable[:4] + b"\xff\xff\xff\xff"
+    yield "zstd-empty", b"\x28\xb5\x2f\xfd\x20\0\1\0\0"
+    yield "zstd-same", zstd_same(b"s", 1 << 17)
+    yield "zstd-bomb", zstd_same(b"s", 1 << 17) * 20
+    yield "zstd-window-large", b"\x28\xb5\x2f\xfd\0\xf8\1\0\0"
+    yield "plain", b"plain"
+
+
+def tar_seeds():
+    long_name = "/".join(["folder"] * 30)
+    for name, kind in (
+        ("ustar", tarfile.USTAR_FORMAT),
+        ("gnu", tarfile.GNU_FORMAT),
+        ("pax", tarfile.PAX_FORMAT),
+    ):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
+            for path, contents in (
+                ("rank_0", b"zero"),
+                (long_name, b"one"),
+                ("r\xe4nk_2", b"2" * 600),
+                ("empty", b""),
+            ):
+                info = tarfile.TarInfo(path)
+                info.size = len(contents)
+                archive.addfile(info, io.BytesIO(contents))
+            info = tarfile.TarInfo("link")
+            info.type = tarfile.SYMTYPE
+            info.linkname = long_name[:90]
+            archive.addfile(info)
+        yield name, out.getvalue()
+        yield f"{name}-cut", out.getvalue()[:2600]
+        yield f"{name}-unpadded", out.getvalue().rstrip(b"\0")
+
+    def member(path, size, type, contents=b""):
+        info = tarfile.TarInfo(path)
+        info.size = size
+        info.type = type
+        return info.tobuf(tarfile.GNU_FORMAT) + contents
+
+    yield "size-binary", member("a", 2**63, b"0")
+    yield "size-negative", member("a", 0, b"0")[:124] + b"\xff" * 12
+    yield "sparse", member("a", 0, b"S")
+    yield "long-name-huge", member("a", 2**33, b"L")
+    for name, record in (
+        ("size", b"27 size=9999999999999999999\n"),
+        ("length", b"99 path=a\n"),
+        ("no-value", b"8 patha\n"),
+        ("sparse", b"22 GNU.sparse.major=1\n"),
+    ):
+        block = record.ljust(512, b"\0")
+        yield f"pax-{name}", member("x", len(record), b"x", block) + member(
+            "a", 0, b"0"
+        ) + bytes(1024)
+
+
 NOUNS = {
+    "compression": compression_seeds,
     "disassembler": pickle_seeds,
     "machine": pickle_seeds,
     "pickle_file": file_seeds,
+    "tar": tar_seeds,
     "zip": zip_seeds,
 }
 

@@ -29,6 +29,7 @@ THIRD_PARTY = {
     "nlohmann/": ["report", "cli", "flight"],
     "re2/": ["base"],
     "zlib.h": ["checkpoint", "stream"],
+    "zstd": ["stream"],
 }
 
 # These may appear in any file, headers too.

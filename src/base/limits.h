@@ -10,9 +10,15 @@ struct Limits {
   // CPython's own cap on decimal integers in text (sys.int_max_str_digits);
   // converting more is quadratic work.
   std::uint64_t max_integer_digits = 4300;
-  // What one archive entry may inflate to. Deflate itself can't do better
-  // than 1032:1, so this stops large bombs; small ones stop there.
+  // What one archive entry or one compressed file may inflate to. Deflate
+  // itself can't do better than 1032:1, so this stops large bombs; small ones
+  // stop there.
   std::uint64_t max_inflated_bytes = 4ULL << 30;
+  // What a decoder may keep of the bytes before to refer back to: as much as
+  // the zstd program allows unless it is told otherwise.
+  std::uint64_t max_window_bytes = 128ULL << 20;
+  // A long name or a set of pax records in a tar archive.
+  std::uint64_t max_tar_extension_bytes = 1 << 20;
   // What all values of one pickle reader may take. Pickles take 2 to 8 bytes
   // for each of theirs, and none more than 64.
   std::uint64_t max_value_bytes = ~std::uint64_t{0};

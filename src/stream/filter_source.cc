@@ -1,0 +1,65 @@
+#include "stream/filter_source.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace postflight {
+
+FilterSource::FilterSource(Source& below, std::unique_ptr<Filter> filter,
+                           std::size_t buffer_size)
+    : below_(below),
+      filter_(std::move(filter)),
+      buffer_(std::max<std::size_t>(buffer_size, 1)) {}
+
+Result<Taken> FilterSource::read(std::span<std::byte> to) {
+  while (!damage_ && !done_) {
+    if (input_.empty() && !below_ended_) {
+      const Taken taken = TRY(below_.read(buffer_));
+      if (taken.would_block())
+        return Taken{};
+      below_ended_ = taken.at_end;
+      input_ = Bytes(buffer_).first(taken.count);
+    }
+    std::span<std::byte> room = to;
+    const std::size_t had = input_.size();
+    Result<FilterState> state = filter_->step(
+        input_, room, below_ended_ ? FilterStage::kLast : FilterStage::kMore);
+    const std::size_t count = to.size() - room.size();
+    position_ += count;
+    if (!state)
+      damage_ =
+          Damage{state.error().kind(), std::string(state.error().message())};
+    else if (*state == FilterState::kDone)
+      done_ = true;
+    else if (count == 0 && input_.size() == had && below_ended_)
+      damage_ = Damage{ErrorKind::kCorrupt, "the stream breaks off"};
+    if (count > 0)
+      return Taken{.count = count};
+  }
+  if (damage_)
+    return fail(damage_->kind, "{}", damage_->message);
+  return Taken{.at_end = true};
+}
+
+bool FilterSource::seekable() const {
+  return filter_->keeps_places() && below_.seekable();
+}
+
+Result<> FilterSource::seek(std::uint64_t position) {
+  if (!seekable())
+    return Source::seek(position);
+  // Positions here count from where the source below stood at first, which is
+  // as far behind it now as what was read through here and what is buffered.
+  const std::uint64_t origin = below_.tell() - input_.size() - position_;
+  const auto target = checked_add(origin, position);
+  if (!target)
+    return fail(ErrorKind::kIo, "there is no byte {} to go to", position);
+  TRY(below_.seek(*target));
+  input_ = {};
+  below_ended_ = done_ = false;
+  position_ = position;
+  return {};
+}
+
+}  // namespace postflight

@@ -1,0 +1,153 @@
+#include "stream/zstd_filter.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+namespace postflight {
+namespace {
+
+struct FreeDecoder {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+using DecoderContext = std::unique_ptr<ZSTD_DCtx, FreeDecoder>;
+
+constexpr std::size_t kMagicSize = 4;
+
+bool begins_frame(std::uint32_t magic) {
+  return magic == ZSTD_MAGICNUMBER ||
+         (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+class ZstdDecoder : public Filter {
+ public:
+  ZstdDecoder(DecoderContext context, std::uint64_t max_window)
+      : context_(std::move(context)), max_window_(max_window) {}
+
+  Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
+                           FilterStage stage) override {
+    for (;;) {
+      if (!in_frame_ && !TRY(begin_frame(in))) {
+        if (stage != FilterStage::kLast)
+          return FilterState::kNeedsInput;
+        return end();
+      }
+      const std::size_t room = out.size();
+      const bool had_input = !in.empty();
+      TRY(decode_some(in, out));
+      if (out.empty())
+        return FilterState::kNeedsRoom;
+      if (!in_frame_ || !in.empty())
+        continue;
+      if (stage != FilterStage::kLast)
+        return FilterState::kNeedsInput;
+      if (!had_input && out.size() == room)
+        return breaks_off();
+    }
+  }
+
+ private:
+  // True once a frame began and its magic number was passed on. We look at
+  // that ourselves, as the library would also decode formats that no torch
+  // ever wrote.
+  Result<bool> begin_frame(Bytes& in) {
+    const std::size_t count = std::min(in.size(), kMagicSize - magic_size_);
+    std::ranges::copy(in.first(count),
+                      magic_.begin() + static_cast<int>(magic_size_));
+    magic_size_ += count;
+    in = in.subspan(count);
+    if (magic_size_ < kMagicSize)
+      return false;
+    if (!begins_frame(load_little_endian<std::uint32_t>(magic_.data())))
+      return fail(ErrorKind::kCorrupt, "the bytes at byte {} are no zstd frame",
+                  used_);
+    magic_size_ = 0;
+    in_frame_ = true;
+    wanted_ = kMagicSize;
+    Bytes magic(magic_);
+    std::span<std::byte> no_room;
+    TRY(decode_some(magic, no_room));
+    return true;
+  }
+
+  // Gives the library what it asked for, a block at most: on an error it does
+  // not say what it had decoded before.
+  Result<> decode_some(Bytes& in, std::span<std::byte>& out) {
+    ZSTD_inBuffer from{in.data(), std::min(in.size(), wanted_), 0};
+    ZSTD_outBuffer to{out.data(), out.size(), 0};
+    const std::size_t status =
+        ZSTD_decompressStream(context_.get(), &to, &from);
+    used_ += from.pos;
+    made_ += to.pos;
+    in = in.subspan(from.pos);
+    out = out.subspan(to.pos);
+    if (ZSTD_isError(status) != 0)
+      return broken(status);
+    wanted_ = std::max<std::size_t>(status, 1);
+    if (status == 0) {
+      in_frame_ = false;
+      ++frames_;
+    }
+    return {};
+  }
+
+  Result<FilterState> end() const {
+    if (magic_size_ > 0)
+      return breaks_off();
+    if (frames_ == 0)
+      return fail(ErrorKind::kCorrupt, "there is no zstd data: it is empty");
+    return FilterState::kDone;
+  }
+
+  tl::unexpected<Error> breaks_off() const {
+    return fail(ErrorKind::kCorrupt,
+                "the zstd data breaks off after byte {}, decoded to {} bytes; "
+                "the writer was probably killed",
+                used_ + magic_size_, made_);
+  }
+
+  tl::unexpected<Error> broken(std::size_t status) const {
+    if (ZSTD_getErrorCode(status) == ZSTD_error_frameParameter_windowTooLarge)
+      return fail(ErrorKind::kRefused,
+                  "a zstd frame near byte {} needs a window of more than the "
+                  "{} bytes allowed",
+                  used_, max_window_);
+    return fail(ErrorKind::kCorrupt,
+                "the zstd data is damaged near byte {}, decoded to {} bytes: "
+                "{}",
+                used_, made_, ZSTD_getErrorName(status));
+  }
+
+  DecoderContext context_;
+  std::uint64_t max_window_;
+  bool in_frame_ = false;
+  std::array<std::byte, kMagicSize> magic_{};
+  std::size_t magic_size_ = 0;  // how much of it has arrived
+  std::size_t wanted_ = kMagicSize;
+  std::uint64_t frames_ = 0;
+  std::uint64_t used_ = 0;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Filter>> make_zstd_decoder(const Limits& limits) {
+  DecoderContext context(ZSTD_createDCtx());
+  const ZSTD_bounds bounds = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
+  const int wanted =
+      static_cast<int>(std::bit_width(limits.max_window_bytes)) - 1;
+  if (context == nullptr ||
+      ZSTD_isError(ZSTD_DCtx_setParameter(
+          context.get(), ZSTD_d_windowLogMax,
+          std::clamp(wanted, bounds.lowerBound, bounds.upperBound))) != 0)
+    return fail(ErrorKind::kRefused, "no memory left to decode zstd with");
+  return std::make_unique<ZstdDecoder>(std::move(context),
+                                       limits.max_window_bytes);
+}
+
+}  // namespace postflight
