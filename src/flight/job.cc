@@ -27,7 +27,9 @@ std::vector<Rank> Job::world() const {
     all.push_back(dump.rank);
   for (const Group& group : groups) {
     // Most groups lie inside the first, which has all ranks.
-    if (std::ranges::includes(all, group.members))
+    if (std::ranges::all_of(group.members, [&](Rank member) {
+          return std::ranges::binary_search(all, member);
+        }))
       continue;
     std::vector<Rank> united;
     std::ranges::set_union(all, group.members, std::back_inserter(united));

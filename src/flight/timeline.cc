@@ -1,0 +1,334 @@
+// Numbers of collectives are the only thing that can be compared between the
+// ranks of a group: records are counted by each rank for itself, rings are
+// overwritten at different places, and clocks differ.
+//
+// A batch (several operations between ncclGroupStart and End) is recorded as
+// its members and a closing entry `coalesced`, whose state is the batch's; the
+// members' own states mean nothing. The closing entry of a batch of transfers
+// repeats the number of the last collective, and is not that collective.
+#include "flight/timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace postflight {
+namespace {
+
+bool closes_batch(const Operation& operation) {
+  return operation.kind == OperationKind::kCoalesced;
+}
+
+bool needs_all(const Operation& operation) {
+  using enum OperationKind;
+  return operation.kind == kAllReduce || operation.kind == kAllGather ||
+         operation.kind == kReduceScatter || operation.kind == kBarrier ||
+         operation.kind == kAllToAll;
+}
+
+}  // namespace
+
+const Slot* Lane::find(std::int64_t sequence) const {
+  if (slots.empty() || sequence < slots.front().sequence)
+    return nullptr;
+  // Mostly there are no gaps.
+  const auto place =
+      static_cast<std::uint64_t>(sequence - slots.front().sequence);
+  if (place < slots.size() && slots[place].sequence == sequence)
+    return &slots[place];
+  const auto found =
+      std::ranges::lower_bound(slots, sequence, {}, &Slot::sequence);
+  return found == slots.end() || found->sequence != sequence ? nullptr
+                                                             : &*found;
+}
+
+const Slot* Lane::first_pending() const {
+  const auto found = std::ranges::find(slots, false, &Slot::done);
+  return found == slots.end() ? nullptr : &*found;
+}
+
+Presence presence(const Lane& lane, std::int64_t sequence) {
+  if (lane.dump == nullptr)
+    return Presence::kUnknown;
+  if (const Slot* const slot = lane.find(sequence))
+    return slot->done ? Presence::kDone : Presence::kPending;
+  if (sequence > lane.last_enqueued)
+    return lane.dump->complete && !lane.stale ? Presence::kAbsent
+                                              : Presence::kUnknown;
+  return lane.only_active ? Presence::kDone : Presence::kUnknown;
+}
+
+Timeline::Timeline(const Job& job)
+    : job_(&job),
+      transfers_(job.ranks.size()),
+      with_transfers_(job.groups.size()),
+      name_completes_(job.tables.text_count()),
+      latest_(job.ranks.size()),
+      has_starts_(job.ranks.size()) {
+  find_backends();
+  make_lanes();
+  for (std::size_t i = 0; i < job.ranks.size(); ++i)
+    fill(i);
+  set_bounds();
+  settle_weak();
+  find_stale();
+}
+
+const Lane* Timeline::lane(GroupId group, Rank rank) const {
+  const std::int32_t place = job_->group(group).place(rank);
+  return place < 0 ? nullptr
+                   : &lanes_[group.value][static_cast<std::size_t>(place)];
+}
+
+bool Timeline::completes(const Entry& entry) const {
+  return name_completes_[job_->call(entry).name.value] != 0;
+}
+
+void Timeline::find_backends() {
+  std::set<TextId> names;
+  std::set<std::string_view> completing;
+  std::set<std::string_view> retiring;
+  for (const RankDump& dump : job_->ranks)
+    for (std::size_t i = 0; i < dump.entries.size(); ++i) {
+      const Entry entry = dump.entries[i];
+      const TextId name = job_->call(entry).name;
+      const bool is_new = names.insert(name).second;
+      if (entry.state == State::kCompleted) {
+        if (is_new || name_completes_[name.value] == 0)
+          completing.insert(parse_operation(job_->text(name)).backend);
+        name_completes_[name.value] = 1;
+        any_done_ = true;
+      } else if (entry.retired && !any_done_) {
+        retiring.insert(parse_operation(job_->text(name)).backend);
+        any_done_ = true;
+      }
+    }
+  for (const TextId name : names) {
+    const std::string_view backend = parse_operation(job_->text(name)).backend;
+    name_completes_[name.value] = completing.contains(backend) ? 1 : 0;
+  }
+}
+
+void Timeline::make_lanes() {
+  lanes_.resize(job_->groups.size());
+  for (std::size_t g = 0; g < lanes_.size(); ++g)
+    for (const Rank member : job_->groups[g].members) {
+      Lane& lane = lanes_[g].emplace_back();
+      lane.rank = member;
+      lane.dump = job_->find(member);
+    }
+}
+
+bool Timeline::is_done(const Entry& entry) const {
+  if (entry.state != State::kCompleted)
+    return entry.retired && !completes(entry);
+  // What ends only after its time-out was ended by the abort.
+  const std::int64_t timeout = job_->call(entry).timeout_ms;
+  return !entry.retired || timeout <= 0 || entry.completed == 0 ||
+         (entry.completed - entry.created) / 1'000'000 < timeout;
+}
+
+// A dump of active work only lists nothing that is done, though the status of
+// its groups says that something was.
+bool Timeline::is_only_active(const RankDump& dump) const {
+  for (std::size_t i = 0; i < dump.entries.size(); ++i)
+    if (is_done(dump.entries[i]))
+      return false;
+  const bool has_past = std::ranges::any_of(
+      dump.statuses,
+      [](const GroupStatus& status) { return status.last_completed > 0; });
+  const bool starts_late =
+      !dump.entries.empty() && dump.entries.sequence(0) > 1;
+  return has_past || starts_late;
+}
+
+void Timeline::fill(std::size_t rank_index) {
+  const RankDump& dump = job_->ranks[rank_index];
+  const bool only_active = is_only_active(dump);
+  std::map<GroupId, Lane*> lanes;
+  for (const GroupId group : dump.groups) {
+    const std::int32_t place = job_->group(group).place(dump.rank);
+    if (place < 0)
+      continue;
+    Lane& lane = lanes_[group.value][static_cast<std::size_t>(place)];
+    lane.only_active = only_active;
+    lanes[group] = &lane;
+  }
+  std::vector<Transfer>& transfers = transfers_[rank_index];
+  // Where each group's transfers that no closing entry has ended yet begin.
+  std::map<GroupId, std::size_t> open;
+
+  for (std::size_t i = 0; i < dump.entries.size(); ++i) {
+    const Entry entry = dump.entries[i];
+    const Call& call = job_->call(entry);
+    const Operation operation = job_->operation(call);
+    const auto index = static_cast<std::uint32_t>(i);
+    latest_[rank_index] = std::max(
+        {latest_[rank_index], entry.created, entry.completed, entry.started});
+    has_starts_[rank_index] |= entry.started != 0;
+    const auto found = lanes.find(call.group);
+    if (found == lanes.end())
+      continue;
+    Lane& lane = *found->second;
+    const bool done = is_done(entry);
+
+    if (operation.point_to_point()) {
+      with_transfers_[call.group.value] = 1;
+      const bool send = operation.kind == OperationKind::kSend;
+      const std::int32_t peer = send ? operation.destination : operation.source;
+      const std::vector<Rank>& members = job_->group(call.group).members;
+      open.try_emplace(call.group, transfers.size());
+      if (peer >= 0 && static_cast<std::size_t>(peer) < members.size())
+        transfers.push_back({call.group,
+                             members[static_cast<std::size_t>(peer)], send,
+                             index, index, done});
+      continue;
+    }
+
+    // Does it close a batch of transfers? Then it has their number.
+    if (closes_batch(operation)) {
+      const auto batch = open.find(call.group);
+      bool closed = false;
+      if (batch != open.end())
+        for (std::size_t t = transfers.size(); t-- > batch->second;) {
+          Transfer& transfer = transfers[t];
+          if (transfer.group != call.group)
+            continue;
+          if (dump.entries[transfer.entry].p2p_sequence != entry.p2p_sequence)
+            break;
+          transfer.closing = index;
+          transfer.done = done;
+          closed = true;
+        }
+      if (batch != open.end())
+        open.erase(batch);
+      // Its members may have been overwritten: then it repeats a number that
+      // is there already, or is the first thing in the ring.
+      if (closed || call.point_to_point != 0 ||
+          (entry.p2p_sequence > 0 &&
+           (lane.slots.empty() ||
+            (lane.slots.back().sequence == entry.sequence &&
+             dump.entries[lane.slots.back().entry].operation_id !=
+                 entry.operation_id))))
+        continue;
+    } else {
+      open.erase(call.group);
+    }
+
+    if (!lane.slots.empty() && lane.slots.back().sequence == entry.sequence) {
+      Slot& slot = lane.slots.back();  // another member of a batch, or its end
+      slot.closing = index;
+      slot.done = done;
+      slot.weak = done && !entry.retired;
+      continue;
+    }
+    if (!lane.slots.empty() && lane.slots.back().sequence > entry.sequence)
+      lane.slots.clear();  // the group was made anew
+    lane.slots.push_back({.sequence = entry.sequence,
+                          .entry = index,
+                          .closing = index,
+                          .done = done,
+                          .weak = done && !entry.retired});
+  }
+}
+
+void Timeline::set_bounds() {
+  for (std::size_t g = 0; g < lanes_.size(); ++g) {
+    // What the group is called by the status of its members: each counts its
+    // groups for itself, but mostly in the same order.
+    std::map<std::int64_t, std::size_t> local_ids;
+    for (const Lane& lane : lanes_[g])
+      if (lane.dump != nullptr && !lane.slots.empty())
+        ++local_ids[job_->call(lane.dump->entries[lane.slots[0].entry])
+                        .local_group];
+    const auto usual = std::ranges::max_element(
+        local_ids, {}, [](const auto& entry) { return entry.second; });
+
+    for (Lane& lane : lanes_[g]) {
+      if (lane.dump == nullptr)
+        continue;
+      std::optional<std::int64_t> local;
+      if (!lane.slots.empty())
+        local = job_->call(lane.dump->entries[lane.slots[0].entry]).local_group;
+      else if (usual != local_ids.end())
+        local = usual->first;
+      const GroupStatus* status = nullptr;
+      for (const GroupStatus& one : lane.dump->statuses)
+        if (local && one.local_group == *local)
+          status = &one;
+      if (lane.dump->entries.empty() && !lane.dump->statuses.empty())
+        lane.only_active = true;
+      if (!lane.slots.empty())
+        lane.last_enqueued = lane.slots.back().sequence;
+      // Beyond the entries, its numbers are those of transfers, if there are
+      // any.
+      if (status != nullptr && !with_transfers_[g] &&
+          (lane.only_active || lane.slots.empty()))
+        lane.last_enqueued =
+            std::max(lane.last_enqueued, status->last_enqueued);
+      lane.unknown_up_to = lane.slots.empty()
+                               ? (lane.only_active ? 0 : lane.last_enqueued)
+                               : lane.slots.front().sequence - 1;
+      if (status != nullptr)
+        for (Slot& slot : lane.slots)
+          if (slot.weak && slot.sequence <= status->last_completed)
+            slot.weak = false;
+    }
+  }
+}
+
+// What only reads completed is done if somebody surely is, or if nobody is
+// waiting or missing there.
+void Timeline::settle_weak() {
+  for (std::vector<Lane>& lanes : lanes_) {
+    std::set<std::int64_t> numbers;
+    for (const Lane& lane : lanes)
+      for (const Slot& slot : lane.slots)
+        if (slot.weak)
+          numbers.insert(slot.sequence);
+    for (const std::int64_t number : numbers) {
+      bool firm = false;
+      bool unfinished = false;
+      for (const Lane& lane : lanes) {
+        const Slot* const slot = lane.find(number);
+        firm |= slot != nullptr ? slot->done && !slot->weak
+                                : presence(lane, number) == Presence::kDone;
+        unfinished |= slot != nullptr
+                          ? !slot->done
+                          : presence(lane, number) == Presence::kAbsent;
+      }
+      if (firm || !unfinished)
+        continue;
+      for (Lane& lane : lanes)
+        if (Slot* const slot = const_cast<Slot*>(lane.find(number));
+            slot != nullptr && slot->weak)
+          slot->done = false;
+    }
+  }
+}
+
+// An all_reduce can't be done before all have joined it. A broadcast can, on
+// its root, and so can whatever sends one way only; and a gloo operation that
+// failed looks like one that is done.
+void Timeline::find_stale() {
+  for (std::vector<Lane>& lanes : lanes_) {
+    std::int64_t all_joined = 0;
+    for (const Lane& lane : lanes)
+      for (auto slot = lane.slots.rbegin(); slot != lane.slots.rend(); ++slot) {
+        if (slot->sequence <= all_joined)
+          break;
+        if (!slot->done || slot->weak)
+          continue;
+        const Entry entry = lane.dump->entries[slot->entry];
+        if (!completes(entry) || !needs_all(job_->operation(job_->call(entry))))
+          continue;
+        all_joined = slot->sequence;
+        break;
+      }
+    for (Lane& lane : lanes)
+      lane.stale = lane.dump != nullptr && lane.last_enqueued < all_joined;
+  }
+}
+
+}  // namespace postflight

@@ -1,0 +1,77 @@
+#include "flight/transfers.h"
+
+#include <map>
+#include <tuple>
+
+namespace postflight {
+namespace {
+
+// One direction between two ranks of a group.
+using Direction = std::tuple<GroupId, Rank, Rank>;
+
+struct Side {
+  const RankDump* dump = nullptr;
+  std::size_t rank_index = 0;
+  std::vector<Transfer> transfers;
+  std::size_t done = 0;  // at the front of them
+};
+
+struct Pairing {
+  Side send;
+  Side receive;
+};
+
+bool from_the_start(const RankDump& dump) {
+  return dump.entries.empty() || dump.entries[0].record_id == 0;
+}
+
+// How the other side stands at the first open transfer of `side`. With both
+// rings whole the n-th belongs to the n-th; else what is done is taken to be
+// done on both sides.
+Presence other_side(const Side& side, const Side& other) {
+  if (other.dump == nullptr)
+    return Presence::kUnknown;
+  const bool whole = from_the_start(*side.dump) && from_the_start(*other.dump);
+  const std::size_t match = whole ? side.done : other.done;
+  if (match < other.transfers.size())
+    return other.transfers[match].done ? Presence::kDone : Presence::kPending;
+  return other.dump->complete ? Presence::kAbsent : Presence::kUnknown;
+}
+
+}  // namespace
+
+std::vector<OpenTransfer> find_open_transfers(const Timeline& timeline) {
+  const Job& job = timeline.job();
+  std::map<Direction, Pairing> pairings;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i)
+    for (const Transfer& transfer : timeline.transfers(i)) {
+      const Rank own = job.ranks[i].rank;
+      Pairing& pairing =
+          pairings[{transfer.group, transfer.send ? own : transfer.peer,
+                    transfer.send ? transfer.peer : own}];
+      Side& side = transfer.send ? pairing.send : pairing.receive;
+      side.dump = &job.ranks[i];
+      side.rank_index = i;
+      if (transfer.done && side.done == side.transfers.size())
+        ++side.done;
+      side.transfers.push_back(transfer);
+    }
+
+  std::vector<OpenTransfer> open;
+  for (auto& [direction, pairing] : pairings) {
+    const auto& [group, source, destination] = direction;
+    if (pairing.send.dump == nullptr)
+      pairing.send.dump = job.find(source);
+    if (pairing.receive.dump == nullptr)
+      pairing.receive.dump = job.find(destination);
+    for (const auto& [side, other] :
+         {std::pair(&pairing.send, &pairing.receive),
+          std::pair(&pairing.receive, &pairing.send)})
+      if (side->done < side->transfers.size())
+        open.push_back({side->rank_index, side->transfers[side->done],
+                        other_side(*side, *other)});
+  }
+  return open;
+}
+
+}  // namespace postflight
