@@ -88,8 +88,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(scratch, "dump")
         with open(path, "wb") as file:
-            subprocess.run([os.path.join(build, "bench", "make_dump"), "2000"],
-                           stdout=file, check=True)
+            subprocess.run([os.path.join(build, "bench", "make_job"), "-",
+                            "--entries", "2000"], stdout=file, check=True)
         measure(program, "synthetic, 2,000 entries", path)
 
 

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "synthetic/random.h"
+#include "synthetic/schedule.h"
+#include "synthetic/topology.h"
+
+namespace postflight::synthetic {
+
+constexpr std::int64_t kNever = -1;
+
+enum class RecordKind : std::uint8_t {
+  kCollective,
+  kTransfer,  // plain
+  kMember,    // of a batch of transfers, judged by its closing record
+  kCoalescedMember,
+  kClosing,
+};
+
+// What the recorder of a rank keeps of one call. Times are nanoseconds since
+// the job's start, by one clock for all.
+struct Record {
+  std::int64_t created = 0;
+  std::int64_t ready = kNever;  // the device began to wait for the others
+  std::int64_t completed = kNever;
+  std::int32_t sequence = 0;
+  std::int32_t p2p_sequence = 0;
+  std::int32_t operation_id = 0;
+  SiteId site = 0;
+  std::int16_t peer = -1;  // of a transfer, its rank in the group
+  Axis axis = Axis::kWorld;
+  RecordKind kind = RecordKind::kCollective;
+  bool send = false;
+  bool p2p_batch = false;   // of a closing record
+  bool unlaunched = false;  // the host blocked before the device heard of it
+
+  bool point_to_point() const {
+    return kind == RecordKind::kTransfer || kind == RecordKind::kMember;
+  }
+};
+
+// What NCCL does when one rank's call differs from the others'.
+enum class Disagreement : std::uint8_t {
+  kAllStick,
+  kMinoritySticks,
+  kNobodyNotices,
+};
+
+struct SimulationOptions {
+  Disagreement disagreement = Disagreement::kAllStick;
+  bool blocking = false;  // as gloo: the host waits for each operation
+  std::uint64_t seed = 1;
+};
+
+struct Simulated {
+  std::vector<std::vector<Record>> records;  // by rank
+  std::int64_t end = 0;                      // when the last thing happened
+  bool hung = false;                         // some host or device still waits
+};
+
+// Runs the schedule on all ranks. Hosts enqueue one call after the other and
+// wait only where told to; a device runs the calls of each group in order, and
+// a call ends when all members' devices have come to it. So if one rank stops,
+// the others stop where they would in a real job, and behind what they wait for
+// lies what their hosts had enqueued already.
+Simulated simulate(const Schedule& schedule, const Topology& topology,
+                   const SimulationOptions& options);
+
+}  // namespace postflight::synthetic
