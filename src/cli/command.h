@@ -31,6 +31,7 @@ struct Command {
 };
 
 Command pickle_command();
+Command trace_command();
 Command version_command();
 // Man page and completions, made from what all commands declare.
 Command generate_command(const CLI::App& program);

@@ -27,10 +27,11 @@ std::int64_t newest(const Entries& entries) {
 
 }  // namespace
 
-void JobBuilder::add(Dump dump, std::string file, RankName name) {
+void JobBuilder::add(Dump dump, std::string file,
+                     std::vector<Rank> candidates) {
   note_damage(dump, file);
   Arrived arrived;
-  arrived.candidates = std::move(name.candidates);
+  arrived.candidates = std::move(candidates);
 
   // By the dump's own number of the group's name.
   std::map<TextId, GroupId> groups;
@@ -71,7 +72,7 @@ void JobBuilder::add(Dump dump, std::string file, RankName name) {
 
   arrived.dump = {.rank = {},
                   .file = std::move(file),
-                  .host = std::move(name.host),
+                  .host = {},
                   .version = moved.texts[dump.version.value],
                   .library = moved.texts[dump.library.value],
                   .json = dump.json,
@@ -129,6 +130,7 @@ void JobBuilder::note_damage(const Dump& dump, const std::string& file) {
 Job JobBuilder::finish() && {
   assign_ranks();
   drop_duplicates();
+  find_hosts();
   resolve_groups();
   list_groups_of_ranks();
   note_disagreements();
@@ -207,6 +209,15 @@ void JobBuilder::drop_duplicates() {
           arrived.dump.file});
   }
   arrived_ = std::move(kept);
+}
+
+void JobBuilder::find_hosts() {
+  std::vector<NamedDump> dumps;
+  for (const Arrived& arrived : arrived_)
+    dumps.push_back({arrived.dump.file, arrived.dump.rank});
+  std::vector<std::string> hosts = read_hosts(dumps);
+  for (std::size_t i = 0; i < arrived_.size(); ++i)
+    arrived_[i].dump.host = std::move(hosts[i]);
 }
 
 void JobBuilder::resolve_groups() {

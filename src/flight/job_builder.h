@@ -15,8 +15,8 @@ namespace postflight {
 // Puts dumps together to a job, one after the other.
 class JobBuilder {
  public:
-  // What a dump's file says of its rank and host.
-  void add(Dump dump, std::string file, RankName name);
+  // `candidates` are the ranks that the file's name may mean.
+  void add(Dump dump, std::string file, std::vector<Rank> candidates);
   void skip(SkippedFile file) { job_.skipped.push_back(std::move(file)); }
   void note(Finding finding) { job_.findings.push_back(std::move(finding)); }
 
@@ -42,6 +42,7 @@ class JobBuilder {
   void assign_ranks();
   std::optional<Rank> rank_of(const Arrived& arrived) const;
   void drop_duplicates();
+  void find_hosts();
   void resolve_groups();
   GroupId resolve(Arrived& arrived, const Call& call);
   void list_groups_of_ranks();

@@ -66,7 +66,7 @@ FileRead read_file(const std::string& file, Machines& machines,
 
 Result<Job> load_files(std::span<const std::string> files,
                        const LoadOptions& options) {
-  std::vector<RankName> names = TRY(read_rank_names(files, options.names));
+  std::vector<std::vector<Rank>> ranks = TRY(read_ranks(files, options.names));
   if (options.on_start)
     options.on_start(files.size());
   Machines machines;
@@ -82,10 +82,10 @@ Result<Job> load_files(std::span<const std::string> files,
                   options.on_file(read.bytes);
                 if (read.dump) {
                   builder.add(*std::move(read.dump), files[i],
-                              std::move(names[i]));
+                              std::move(ranks[i]));
                 } else {
-                  if (!names[i].candidates.empty())
-                    read.skipped->rank = names[i].candidates[0].value;
+                  if (!ranks[i].empty())
+                    read.skipped->rank = ranks[i][0].value;
                   builder.skip(*std::move(read.skipped));
                 }
                 return {};

@@ -130,35 +130,12 @@ std::size_t common_ending(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(first - a.rbegin());
 }
 
-// Hosts that names have before or behind the rank: what differs between them.
-void find_hosts(std::span<const Around> around, std::span<RankName> names) {
-  std::size_t same = std::string_view::npos;
-  bool after_differs = false;
-  for (const Around& one : around) {
-    same = std::min(
-        {same, one.before.size(), common_ending(one.before, around[0].before)});
-    after_differs = after_differs || one.after != around[0].after;
-  }
-  for (std::size_t i = 0; i < around.size(); ++i) {
-    std::string_view before = around[i].before;
-    before.remove_suffix(std::min(same, before.size()));
-    if (after_differs)
-      names[i].host = trimmed(around[i].after);
-    else if (const std::string_view host = trimmed(before); !host.empty())
-      names[i].host = host;
-  }
-}
-
-void find_folder_hosts(std::span<const std::string> files,
-                       std::span<RankName> names) {
-  std::set<std::string_view> folders;
-  for (const std::string& file : files)
-    folders.insert(folder_name(file));
-  if (folders.size() < 2)
-    return;
-  for (std::size_t i = 0; i < files.size(); ++i)
-    if (names[i].host.empty())
-      names[i].host = folder_name(files[i]);
+// The place of the number that was taken for the rank.
+std::optional<Number> number_of(std::string_view name, Rank rank) {
+  for (const Number& number : numbers_of(name))
+    if (number.rank == rank)
+      return number;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -170,7 +147,7 @@ std::vector<Rank> rank_candidates(std::string_view file_name) {
   return ranks;
 }
 
-Result<std::vector<RankName>> read_rank_names(
+Result<std::vector<std::vector<Rank>>> read_ranks(
     std::span<const std::string> files, const RankNameOptions& options) {
   std::optional<Pattern> pattern;
   if (options.pattern) {
@@ -181,32 +158,48 @@ Result<std::vector<RankName>> read_rank_names(
                   "rank",
                   *options.pattern);
   }
-  std::vector<RankName> names(files.size());
-  std::vector<Around> around;
-  std::vector<std::size_t> numbered;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::string_view name = base_name(files[i]);
+  std::vector<std::vector<Rank>> ranks;
+  for (const std::string& file : files) {
+    const std::string_view name = base_name(file);
     const std::vector<Number> numbers =
         pattern          ? numbers_matching(name, *pattern)
         : options.prefix ? numbers_behind(name, *options.prefix)
                          : numbers_of(name);
+    std::vector<Rank>& candidates = ranks.emplace_back();
     for (const Number& number : numbers)
-      names[i].candidates.push_back(number.rank);
-    if (numbers.empty())
-      continue;
-    const std::string_view stem = without_endings(name);
-    around.push_back({stem.substr(0, numbers[0].begin),
-                      numbers[0].end < stem.size() ? stem.substr(numbers[0].end)
-                                                   : std::string_view()});
-    numbered.push_back(i);
+      candidates.push_back(number.rank);
   }
-  std::vector<RankName> with_hosts(around.size());
-  if (around.size() > 1)
-    find_hosts(around, with_hosts);
-  for (std::size_t i = 0; i < numbered.size(); ++i)
-    names[numbered[i]].host = with_hosts[i].host;
-  find_folder_hosts(files, names);
-  return names;
+  return ranks;
+}
+
+std::vector<std::string> read_hosts(std::span<const NamedDump> dumps) {
+  std::vector<std::string> hosts(dumps.size());
+  if (dumps.size() < 2)
+    return hosts;
+  std::vector<Around> around;
+  std::set<std::string_view> folders;
+  for (const NamedDump& dump : dumps) {
+    const std::string_view name = without_endings(base_name(dump.file));
+    const std::optional<Number> number = number_of(name, dump.rank);
+    around.push_back(
+        number ? Around{name.substr(0, number->begin), name.substr(number->end)}
+               : Around{name, ""});
+    folders.insert(folder_name(dump.file));
+  }
+  std::size_t same = std::string_view::npos;
+  bool after_differs = false;
+  for (const Around& one : around) {
+    same = std::min(same, common_ending(one.before, around[0].before));
+    after_differs = after_differs || one.after != around[0].after;
+  }
+  for (std::size_t i = 0; i < dumps.size(); ++i) {
+    std::string_view before = around[i].before;
+    before.remove_suffix(std::min(same, before.size()));
+    hosts[i] = after_differs ? trimmed(around[i].after) : trimmed(before);
+    if (hosts[i].empty() && folders.size() > 1)
+      hosts[i] = folder_name(dumps[i].file);
+  }
+  return hosts;
 }
 
 }  // namespace postflight

@@ -18,20 +18,22 @@ struct RankNameOptions {
   std::optional<std::string> pattern = {};
 };
 
-// What the name of a dump tells.
-struct RankName {
-  // Ranks it may mean, the likeliest first; empty if it has no number, or not
-  // the prefix or pattern that was asked for.
-  std::vector<Rank> candidates;
-  std::string host;  // empty if it names none
+// The ranks that each name may mean, the likeliest first; none if it has no
+// number, or not the prefix or pattern that was asked for. An error if the
+// pattern is no regular expression with a group.
+Result<std::vector<std::vector<Rank>>> read_ranks(
+    std::span<const std::string> files, const RankNameOptions& options = {});
+
+// A dump and the rank that it was found to be of.
+struct NamedDump {
+  std::string_view file;
+  Rank rank;
 };
 
-// Reads the names of a job's files, in the order given. A host is what names
-// have besides their rank and what all of them have in common, or the folder
-// they lie in if there are several. An error if the pattern is no regular
-// expression with a group.
-Result<std::vector<RankName>> read_rank_names(
-    std::span<const std::string> files, const RankNameOptions& options = {});
+// The hosts of the dumps of one job, as their names tell: what they have before
+// or behind the rank and not in common, else the folders they lie in if there
+// are several. Empty where nothing says.
+std::vector<std::string> read_hosts(std::span<const NamedDump> dumps);
 
 // The number behind "rank" or at the end of a name, with nothing but known
 // endings (.json, .pkl, .gz, ...) behind it; an empty list if there is none.

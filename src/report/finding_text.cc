@@ -1,12 +1,10 @@
 #include "report/finding_text.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
-#include "base/display_width.h"
 #include "base/escape.h"
 #include "base/json_string.h"
+#include "report/wrapped.h"
 
 namespace postflight {
 namespace {
@@ -20,30 +18,6 @@ Style style_of(Severity severity) {
     default:
       return Style::kDim;
   }
-}
-
-// Breaks `text`, which begins at `column`, into lines of `width` columns, all
-// but the first indented. A word that is longer stands on its own.
-std::string wrapped(std::string_view text, std::size_t column,
-                    std::size_t width, std::size_t indent) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    const std::size_t columns = display_width(word);
-    if (!out.empty() && column + 1 + columns > width) {
-      out += '\n';
-      out.append(indent, ' ');
-      column = indent;
-    } else if (!out.empty()) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += columns;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
 }
 
 }  // namespace

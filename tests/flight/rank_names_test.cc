@@ -24,43 +24,38 @@ TEST(RankNames, TakesTheNumberBehindRankOrTheLastOne) {
   EXPECT_THAT(rank_candidates("trace_99999999999999"), IsEmpty());
 }
 
-std::vector<RankName> names(const std::vector<std::string>& files,
-                            const RankNameOptions& options = {}) {
-  Result<std::vector<RankName>> read = read_rank_names(files, options);
-  EXPECT_TRUE(read);
-  return read ? *std::move(read) : std::vector<RankName>();
-}
-
 TEST(RankNames, TakesThePrefixThatWasGiven) {
-  const auto read = names({"x/a_1_2", "x/b_3"}, {.prefix = "a_1_"});
-  EXPECT_THAT(read[0].candidates, ElementsAre(Rank{2}));
-  EXPECT_THAT(read[1].candidates, IsEmpty());
+  const std::vector<std::string> files = {"x/a_1_2", "x/b_3"};
+  EXPECT_THAT(*read_ranks(files, {.prefix = "a_1_"}),
+              ElementsAre(ElementsAre(Rank{2}), IsEmpty()));
 }
 
 TEST(RankNames, TakesTheGroupOfAPattern) {
-  const auto read = names({"w3g4", "other"}, {.pattern = "w([0-9]+)g"});
-  EXPECT_THAT(read[0].candidates, ElementsAre(Rank{3}));
-  EXPECT_THAT(read[1].candidates, IsEmpty());
-  const std::vector<std::string> files = {"w3"};
-  const auto refused = read_rank_names(files, {.pattern = "w[0-9]+"});
+  const std::vector<std::string> files = {"w3g4", "other"};
+  EXPECT_THAT(*read_ranks(files, {.pattern = "w([0-9]+)g"}),
+              ElementsAre(ElementsAre(Rank{3}), IsEmpty()));
+  const auto refused = read_ranks(files, {.pattern = "w[0-9]+"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(),
             "the rank pattern 'w[0-9]+' has no group in parentheses for the "
             "rank");
 }
 
+std::vector<std::string> hosts(const std::vector<std::string>& files) {
+  std::vector<NamedDump> dumps;
+  for (const std::string& file : files)
+    dumps.push_back({file, {static_cast<std::int32_t>(dumps.size())}});
+  return read_hosts(dumps);
+}
+
 TEST(RankNames, FindsHostsInNamesAndFolders) {
-  auto read = names({"node1-trace_rank_0", "node2-trace_rank_1"});
-  EXPECT_EQ(read[0].host, "node1");
-  EXPECT_EQ(read[1].host, "node2");
-  read = names({"trace_rank_0.gpu-a", "trace_rank_1.gpu-b"});
-  EXPECT_EQ(read[0].host, "gpu-a");
-  EXPECT_EQ(read[1].host, "gpu-b");
-  read = names({"d/n1/rank_0", "d/n2/rank_1"});
-  EXPECT_EQ(read[0].host, "n1");
-  EXPECT_EQ(read[1].host, "n2");
-  read = names({"d/rank_0", "d/rank_1"});
-  EXPECT_EQ(read[0].host, "");
+  EXPECT_THAT(hosts({"node1-trace_rank_0", "node2-trace_rank_1"}),
+              ElementsAre("node1", "node2"));
+  EXPECT_THAT(hosts({"trace_rank_0.gpu-a", "trace_rank_1.gpu-b"}),
+              ElementsAre("gpu-a", "gpu-b"));
+  EXPECT_THAT(hosts({"d/n1/rank_0", "d/n2/rank_1"}), ElementsAre("n1", "n2"));
+  EXPECT_THAT(hosts({"d/rank_0", "d/rank_1"}), ElementsAre("", ""));
+  EXPECT_THAT(hosts({"d/rank_0"}), ElementsAre(""));
 }
 
 TEST(MemberList, ReadsWhatTheRecorderWrites) {

@@ -1,0 +1,67 @@
+#include "cli/job_source.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/environment.h"
+#include "flight/default_places.h"
+#include "flight/dump_files.h"
+#include "flight/job_loader.h"
+
+namespace postflight {
+namespace {
+
+// Patterns for the places where dumps are by default, of those that have any.
+Result<std::vector<std::string>> default_paths() {
+  const std::vector<std::string> prefixes =
+      default_dump_prefixes(process_environment());
+  for (const std::string& prefix : prefixes) {
+    const std::vector<std::string> pattern = {prefix + "*"};
+    if (const Result<DumpFiles> found = find_dump_files(pattern);
+        found && !found->files.empty())
+      return pattern;
+  }
+  return fail(ErrorKind::kUsage,
+              "no dumps in the usual places ({}*); give the folder they are in",
+              fmt::join(prefixes, "*, "));
+}
+
+}  // namespace
+
+void add_job_source(CLI::App& app, JobSource& source) {
+  app.add_option("DIR", source.paths,
+                 "Folders, files or patterns with the dumps of one job")
+      ->option_text(" ");
+  app.add_option("-p,--prefix", source.prefix,
+                 "What stands before the rank in the names of the dumps")
+      ->option_text("TEXT");
+  app.add_option("--rank-pattern", source.rank_pattern,
+                 "A regular expression whose first group is the rank")
+      ->option_text("REGEX");
+  app.add_option("--threads", source.threads,
+                 "How many files to read at once (all processors)")
+      ->option_text("N");
+}
+
+Result<Job> load_job(JobSource& source, const Session& session) {
+  if (source.paths.empty())
+    source.paths = TRY(default_paths());
+  LoadOptions options;
+  if (!source.prefix.empty())
+    options.names.prefix = source.prefix;
+  if (!source.rank_pattern.empty())
+    options.names.pattern = source.rank_pattern;
+  options.threads = source.threads;
+  std::unique_ptr<Progress> progress;
+  options.on_start = [&](std::uint64_t files) {
+    progress = session.progress({.label = "Reading", .total_files = files});
+  };
+  options.on_file = [&](std::uint64_t bytes) { progress->advance(bytes, 1); };
+  return load_job(source.paths, options);
+}
+
+}  // namespace postflight

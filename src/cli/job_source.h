@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+#include "flight/job.h"
+
+namespace CLI {
+class App;
+}
+
+namespace postflight {
+
+// Where a command takes a job's dumps from, with the same words everywhere.
+struct JobSource {
+  std::vector<std::string> paths;
+  std::string prefix;
+  std::string rank_pattern;
+  std::size_t threads = 0;
+};
+
+// DIR..., --prefix, --rank-pattern and --threads.
+void add_job_source(CLI::App& app, JobSource& source);
+
+// Reads the job, with a progress line. Without paths it looks where recorders
+// write by default; an error then says where that was.
+Result<Job> load_job(JobSource& source, const Session& session);
+
+}  // namespace postflight

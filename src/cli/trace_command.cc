@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/job_source.h"
+#include "flight/diagnosis.h"
+#include "flight/rank_set.h"
+#include "report/trace_text.h"
+
+namespace postflight {
+namespace {
+
+struct TraceOptions {
+  JobSource source;
+  std::optional<std::int32_t> rank;
+  std::string group;
+  bool all = false;
+  bool nodes = false;
+  bool strict = false;
+};
+
+Exit exit_of(const Verdict& verdict, bool strict) {
+  const bool warned =
+      strict && std::ranges::any_of(verdict.findings, [](const Finding& one) {
+        return one.severity != Severity::kNote;
+      });
+  if (warned)
+    return Exit::kFound;
+  switch (verdict.kind) {
+    case VerdictKind::kHealthy:
+      return Exit::kWell;
+    case VerdictKind::kInconclusive:
+      return verdict.pending ? Exit::kFound : Exit::kWell;
+    default:
+      return Exit::kFound;
+  }
+}
+
+std::optional<GroupId> find_group(const Job& job, std::string_view wanted) {
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g)
+    if (job.text(job.groups[g].name) == wanted ||
+        job.text(job.groups[g].description) == wanted)
+      return GroupId{g};
+  return std::nullopt;
+}
+
+std::string group_names(const Job& job) {
+  std::set<std::string> names;
+  for (const Group& group : job.groups)
+    names.insert(std::string(job.text(
+        group.description != TextId{} ? group.description : group.name)));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Exit write_nodes(const Job& job, const Verdict& verdict, Session& session) {
+  std::set<std::string> hosts;
+  for (const Rank culprit : verdict.culprits)
+    if (const RankDump* const dump = job.find(culprit);
+        dump != nullptr && !dump->host.empty())
+      hosts.insert(dump->host);
+  for (const std::string& host : hosts)
+    session.print(host + "\n");
+  if (hosts.empty() && !verdict.culprits.empty())
+    session.complain(fmt::format(
+        "the hosts of ranks {} are not known: give them with --hosts",
+        rank_set_text(verdict.culprits)));
+  return exit_of(verdict, false);
+}
+
+Exit run(TraceOptions& options, Session& session) {
+  const Result<Job> job = load_job(options.source, session);
+  if (!job) {
+    session.complain(job.error());
+    return Exit::kCouldNotLook;
+  }
+  const Verdict verdict = diagnose(*job);
+  if (options.nodes)
+    return write_nodes(*job, verdict, session);
+  Output out([&session](std::string_view piece) { session.print(piece); });
+  if (session.options().json) {
+    write_trace_json(*job, verdict, out);
+  } else if (options.rank) {
+    const Rank rank = {*options.rank};
+    if (!std::ranges::binary_search(job->world(), rank)) {
+      session.complain(fmt::format("there is no rank {} in this job, only {}",
+                                   rank.value, rank_set_text(job->world())));
+      return Exit::kCouldNotLook;
+    }
+    write_rank_story(*job, verdict, rank, session.terminal(), out);
+  } else if (!options.group.empty()) {
+    const std::optional<GroupId> group = find_group(*job, options.group);
+    if (!group) {
+      session.complain(fmt::format("there is no group {} in this job, only {}",
+                                   options.group, group_names(*job)));
+      return Exit::kCouldNotLook;
+    }
+    write_group_story(*job, verdict, *group, session.terminal(), out);
+  } else {
+    const std::string given =
+        fmt::format("{}", fmt::join(options.source.paths, " "));
+    write_trace(*job, verdict, {.all = options.all, .source = given},
+                session.terminal(), out);
+  }
+  return exit_of(verdict, options.strict);
+}
+
+}  // namespace
+
+Command trace_command() {
+  return {
+      .name = "trace",
+      .sentence =
+          "Says which rank a hung job waits for, why, and where in its code.\n"
+          "It reads the flight-recorder dumps that each rank left, pickle or "
+          "JSON. Exit 0 if\nthe job is healthy, 1 if not.",
+      .examples = {{"postflight trace dumps/", "who is at fault?"},
+                   {"postflight trace dumps/ --rank 5", "one rank's story"},
+                   {"postflight trace dumps/ --group dp_0", "one group's"},
+                   {"postflight trace dumps/ --json | jq .verdict",
+                    "for a program"},
+                   {"postflight trace", "dumps in the usual places"}},
+      .declare = [](CLI::App& app) {
+        const auto options = std::make_shared<TraceOptions>();
+        add_job_source(app, options->source);
+        app.add_option("--rank", options->rank,
+                       "Tell what this rank did and waits for")
+            ->option_text("N");
+        app.add_option("--group", options->group,
+                       "Tell how the members of this group stand")
+            ->option_text("G");
+        app.add_flag("--all", options->all, "Show all rows and findings");
+        app.add_flag("--nodes", options->nodes,
+                     "Print only the hosts of those at fault, one a line");
+        app.add_flag("--strict", options->strict, "Exit 1 for warnings, too");
+        return [options](Session& session) { return run(*options, session); };
+      }};
+}
+
+}  // namespace postflight

@@ -1,0 +1,359 @@
+#include "report/trace_text.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/display_width.h"
+#include "base/escape.h"
+#include "flight/rank_set.h"
+#include "flight/stack_story.h"
+#include "report/entry_text.h"
+#include "report/finding_text.h"
+#include "report/trace_advice.h"
+#include "report/wrapped.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::size_t kRows = 8;
+constexpr std::size_t kCulprits = 3;
+constexpr std::size_t kFindings = 6;
+
+std::string_view headline(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case VerdictKind::kHealthy:
+      return "WELL";
+    case VerdictKind::kStraggler:
+      return "SLOW";
+    case VerdictKind::kInconclusive:
+      return "UNCLEAR";
+    default:
+      return verdict.pending ? "HANG" : "PROBLEM";
+  }
+}
+
+Style headline_style(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case VerdictKind::kHealthy:
+      return Style::kGreen;
+    case VerdictKind::kStraggler:
+    case VerdictKind::kInconclusive:
+      return Style::kYellow;
+    default:
+      return Style::kRed;
+  }
+}
+
+std::string confidence_text(const Verdict& verdict) {
+  return verdict.confidence == Confidence::kCertain || verdict.healthy()
+             ? ""
+             : fmt::format(" ({})", confidence_name(verdict.confidence));
+}
+
+// Ranks that stand alike, one row for all of them.
+struct Row {
+  Standing standing = Standing::kDone;
+  std::vector<Rank> ranks;
+  std::string what;
+};
+
+std::string what_of(const Job& job, const RankStanding& one) {
+  const RankDump* const dump = job.find(one.rank);
+  if (dump == nullptr)
+    return "";
+  if (!one.entry)
+    return "no entries";
+  const Entry entry = dump->entries[*one.entry];
+  const Call& call = job.call(entry);
+  std::string text;
+  if (one.standing != Standing::kWaiting &&
+      one.standing != Standing::kMismatched &&
+      one.standing != Standing::kStalled)
+    text = "last: ";
+  text += operation_label(job, entry);
+  text += fmt::format("  {}", group_label(job, job.group(call.group)));
+  if (const std::string tensors = tensors_label(job, call); !tensors.empty())
+    text += "  " + tensors;
+  if (const std::string place = place_label(job, entry); !place.empty())
+    text += "  " + place;
+  return text;
+}
+
+std::vector<Row> rows_of(const Job& job, const Verdict& verdict) {
+  std::vector<Row> rows;
+  std::map<std::pair<Standing, std::string>, std::size_t> known;
+  for (const RankStanding& one : verdict.ranks) {
+    std::string what = what_of(job, one);
+    const auto [found, is_new] =
+        known.try_emplace({one.standing, what}, rows.size());
+    if (is_new)
+      rows.push_back({one.standing, {}, std::move(what)});
+    rows[found->second].ranks.push_back(one.rank);
+  }
+  // Those at fault first, those who are done last; then the many.
+  const auto order = [](const Row& row) {
+    constexpr Standing kOrder[] = {Standing::kMissing, Standing::kMismatched,
+                                   Standing::kStalled, Standing::kNoDump,
+                                   Standing::kBehind,  Standing::kUnknown,
+                                   Standing::kWaiting, Standing::kDone};
+    return std::tuple(std::ranges::find(kOrder, row.standing) - kOrder,
+                      -static_cast<std::int64_t>(row.ranks.size()));
+  };
+  std::ranges::stable_sort(rows, {}, order);
+  return rows;
+}
+
+std::string cut_to(std::string_view text, std::size_t width,
+                   const Terminal& terminal) {
+  if (display_width(text) <= width)
+    return std::string(text);
+  const std::size_t room = width - display_width(terminal.ellipsis());
+  std::string cut;
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t size = 1;
+    while (i + size < text.size() &&
+           (static_cast<unsigned char>(text[i + size]) & 0xc0) == 0x80)
+      ++size;
+    columns += display_width(text.substr(i, size));
+    if (columns > room)
+      break;
+    cut += text.substr(i, size);
+    i += size;
+  }
+  return cut + std::string(terminal.ellipsis());
+}
+
+void write_rows(const Job& job, const Verdict& verdict, bool all,
+                const Terminal& terminal, Output& out) {
+  const std::vector<Row> rows = rows_of(job, verdict);
+  const std::size_t shown = all ? rows.size() : std::min(rows.size(), kRows);
+  std::vector<std::string> ranks;
+  std::size_t widest = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    ranks.push_back(
+        cut_to(fmt::format("rank{} {}", rows[i].ranks.size() == 1 ? "" : "s",
+                           rank_set_text(rows[i].ranks)),
+               std::max<std::size_t>(terminal.width / 3, 12), terminal));
+    widest = std::max(widest, display_width(ranks.back()));
+  }
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::string standing =
+        fmt::format("{:<10}", std::string(standing_name(rows[i].standing)));
+    const std::size_t used = 2 + 11 + widest + 2;
+    out += fmt::format(
+        "  {} {}{:{}}  {}\n",
+        terminal.styled(rows[i].standing == Standing::kWaiting ||
+                                rows[i].standing == Standing::kDone
+                            ? Style::kDim
+                            : Style::kBold,
+                        standing),
+        ranks[i], "", widest - display_width(ranks[i]),
+        cut_to(rows[i].what,
+               terminal.width > used + 10 ? terminal.width - used : 60,
+               terminal));
+  }
+  if (shown < rows.size())
+    out += fmt::format("  and {} more rows (--all)\n", rows.size() - shown);
+}
+
+std::string host_text(const Job& job, Rank rank) {
+  const RankDump* const dump = job.find(rank);
+  return dump == nullptr || dump->host.empty()
+             ? ""
+             : fmt::format(" on {}", escape_for_terminal(dump->host));
+}
+
+// An entry of the others at the point where the culprit differs.
+const Evidence* example_of(const Verdict& verdict) {
+  for (const Evidence& evidence : verdict.evidence)
+    if ((evidence.role == "waiting" || evidence.role == "majority") &&
+        evidence.entry &&
+        !std::ranges::binary_search(verdict.culprits, evidence.rank))
+      return &evidence;
+  return nullptr;
+}
+
+const Evidence* evidence_of(const Verdict& verdict, Rank rank) {
+  for (const Evidence& evidence : verdict.evidence)
+    if (evidence.rank == rank && evidence.entry)
+      return &evidence;
+  return nullptr;
+}
+
+void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
+                   const Terminal& terminal, Output& out) {
+  const RankDump* const dump = job.find(rank);
+  const Evidence* const own = evidence_of(verdict, rank);
+  const Evidence* const other = example_of(verdict);
+  if (dump == nullptr || own == nullptr || other == nullptr)
+    return;
+  const Entry here = dump->entries[*own->entry];
+  const Entry there = job.find(other->rank)->entries[*other->entry];
+  const std::string mine = place_label(job, here);
+  const std::string theirs = place_label(job, there);
+  if (mine.empty() && theirs.empty())
+    return;
+  out += fmt::format(
+      "\n  {}{}\n",
+      terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
+      host_text(job, rank));
+  const bool absent = verdict.kind == VerdictKind::kNeverJoined ||
+                      verdict.kind == VerdictKind::kPointToPoint;
+  out += fmt::format("    {:<14} {}  {}\n", absent ? "was last in" : "is in",
+                     operation_label(job, here), mine);
+  out += fmt::format("    {:<14} {}  {}\n", "others are in",
+                     operation_label(job, there), theirs);
+  if (const std::optional<Parting> parting = part(job, here.stack, there.stack);
+      parting && parting->here != nullptr && parting->there != nullptr)
+    out += fmt::format("    {:<14} {} here, {} there\n", "they part at",
+                       escape_for_terminal(frame_text(job, *parting->here)),
+                       escape_for_terminal(frame_text(job, *parting->there)));
+}
+
+std::int64_t hang_began(const Job& job, const Verdict& verdict) {
+  std::int64_t begin = 0;
+  for (const Evidence& evidence : verdict.evidence)
+    if (evidence.role == "waiting" && evidence.entry)
+      begin = std::max(
+          begin, job.find(evidence.rank)->entries.created(*evidence.entry));
+  return begin;
+}
+
+void write_shown_findings(const Verdict& verdict, bool all,
+                          const Terminal& terminal, Output& out) {
+  std::vector<Finding> shown = verdict.findings;
+  std::ranges::stable_sort(shown, std::ranges::greater{}, &Finding::severity);
+  const std::size_t count =
+      all ? shown.size() : std::min(shown.size(), kFindings);
+  if (count == 0)
+    return;
+  out += "\n";
+  write_findings(std::span(shown).first(count), terminal, out);
+  if (count < shown.size())
+    out +=
+        fmt::format("  and {} more findings (--all)\n", shown.size() - count);
+}
+
+}  // namespace
+
+void write_trace(const Job& job, const Verdict& verdict,
+                 const TraceReportOptions& options, const Terminal& terminal,
+                 Output& out) {
+  const std::string_view head = headline(verdict);
+  out += fmt::format(
+      "{}  {}\n", terminal.styled(headline_style(verdict), head),
+      wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
+              head.size() + 2, terminal.width, head.size() + 2));
+  out += "\n";
+  write_rows(job, verdict, options.all, terminal, out);
+  for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
+    write_culprit(job, verdict, verdict.culprits[i], terminal, out);
+  if (const std::int64_t begin = hang_began(job, verdict);
+      begin != 0 && !verdict.healthy())
+    out += fmt::format("\n  waiting since {}\n", time_label(begin));
+  write_shown_findings(verdict, options.all, terminal, out);
+  for (const std::string& line : advice(verdict, options.source))
+    out += fmt::format("\n{}", wrapped(line, 0, terminal.width, 6));
+  out += "\n";
+}
+
+void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
+                      const Terminal& terminal, Output& out) {
+  constexpr std::size_t kLast = 12;
+  const auto standing =
+      std::ranges::lower_bound(verdict.ranks, rank, {}, &RankStanding::rank);
+  const RankDump* const dump = job.find(rank);
+  out += fmt::format(
+      "{}{}: {}\n",
+      terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
+      host_text(job, rank), standing_name(standing->standing));
+  if (!standing->waiting_for.empty())
+    out += fmt::format("  waits for ranks {}\n",
+                       rank_set_text(standing->waiting_for));
+  std::vector<Rank> waiting;
+  for (const RankStanding& other : verdict.ranks)
+    if (std::ranges::binary_search(other.waiting_for, rank))
+      waiting.push_back(other.rank);
+  if (!waiting.empty())
+    out += fmt::format("  ranks {} wait for it\n", rank_set_text(waiting));
+  if (dump == nullptr) {
+    out += "  it left no dump\n";
+    return;
+  }
+  out += fmt::format("  {} entries of version {} in {}\n", dump->entries.size(),
+                     escape_for_terminal(job.text(dump->version)),
+                     escape_for_terminal(dump->file));
+  const std::size_t first =
+      dump->entries.size() > kLast ? dump->entries.size() - kLast : 0;
+  out += first > 0 ? fmt::format("\n  its last {}:\n", kLast) : "\n";
+  for (std::size_t i = first; i < dump->entries.size(); ++i) {
+    const Entry entry = dump->entries[i];
+    const Call& call = job.call(entry);
+    out +=
+        cut_to(fmt::format("  {:<10} {:<28} {:<14} {:<18} {}",
+                           state_name(entry.state), operation_label(job, entry),
+                           group_label(job, job.group(call.group)),
+                           tensors_label(job, call), place_label(job, entry)),
+               std::max<std::size_t>(terminal.width, 40), terminal);
+    out += "\n";
+  }
+  if (dump->entries.empty())
+    return;
+  const Entry last = dump->entries[standing->entry.value_or(
+      static_cast<std::uint32_t>(dump->entries.size() - 1))];
+  if (last.stack == StackId{})
+    return;
+  out += fmt::format("\n  where it called {}, innermost first:\n",
+                     operation_label(job, last));
+  for (const FrameId id : job.tables.stack(last.stack)) {
+    const Frame& frame = job.tables.frame(id);
+    out += fmt::format("    {} at {}:{}\n",
+                       escape_for_terminal(job.text(frame.function)),
+                       escape_for_terminal(job.text(frame.file)), frame.line);
+  }
+}
+
+void write_group_story(const Job& job, const Verdict& verdict, GroupId id,
+                       const Terminal& terminal, Output& out) {
+  const Group& group = job.group(id);
+  out += fmt::format("{}: {} ranks {}{}\n",
+                     terminal.styled(Style::kBold, group_label(job, group)),
+                     group.members.size(), rank_set_text(group.members),
+                     group.configured ? "" : ", learned from use");
+  // Members alike in what they did last on this group.
+  std::map<std::string, std::vector<Rank>> alike;
+  for (const Rank member : group.members) {
+    const RankDump* const dump = job.find(member);
+    std::string what = "left no dump";
+    if (dump != nullptr) {
+      what = "has nothing of it";
+      for (std::size_t i = dump->entries.size(); i-- > 0;) {
+        const Entry entry = dump->entries[i];
+        if (job.call(entry).group != id)
+          continue;
+        what = fmt::format("{:<10} {}  {}  {}", state_name(entry.state),
+                           operation_label(job, entry),
+                           tensors_label(job, job.call(entry)),
+                           place_label(job, entry));
+        break;
+      }
+    }
+    alike[what].push_back(member);
+  }
+  out += "\n  what each did last on it:\n";
+  for (const auto& [what, ranks] : alike)
+    out += cut_to(fmt::format("  ranks {:<16} {}", rank_set_text(ranks), what),
+                  std::max<std::size_t>(terminal.width, 40), terminal) +
+           "\n";
+  if (verdict.group == id)
+    out += fmt::format("\n  {}\n", wrapped(escape_for_terminal(verdict.summary),
+                                           2, terminal.width, 2));
+}
+
+}  // namespace postflight
