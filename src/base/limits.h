@@ -26,6 +26,9 @@ struct Limits {
   std::uint64_t max_pickles = 50'000;
   // Archives inside archives, pickles inside pickles.
   std::uint32_t max_nesting = 8;
+  // One flight-recorder dump in an archive or compressed; the largest seen have
+  // some 10 MB.
+  std::uint64_t max_dump_bytes = 1ULL << 30;
   // Containers inside containers of a JSON file; those we know have five.
   std::uint32_t max_json_depth = 512;
   // Items of a zip archive or concatenated archives in one file.

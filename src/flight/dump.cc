@@ -54,14 +54,26 @@ bool is_json(std::string_view text) {
   return begin != text.npos && (text[begin] == '{' || text[begin] == '[');
 }
 
+// Protocols from 2 on say so; older ones begin with the dictionary, or the list
+// of recorders before version 1. Anything else need not be read any further.
+bool is_pickle(Bytes bytes) {
+  constexpr std::string_view kFirst = "\x80(}]";
+  return kFirst.find(as_text(bytes)[0]) != kFirst.npos;
+}
+
 }  // namespace
 
 Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits) {
   if (bytes.empty())
     return fail(ErrorKind::kCorrupt,
                 "it is empty: the process was killed before it wrote its dump");
-  return is_json(as_text(bytes)) ? read_json_dump(bytes, limits)
-                                 : read_pickle_dump(bytes, machine);
+  if (is_json(as_text(bytes)))
+    return read_json_dump(bytes, limits);
+  if (!is_pickle(bytes))
+    return fail(ErrorKind::kUnsupported,
+                "it is no flight-recorder dump: it begins like neither a "
+                "pickle nor JSON");
+  return read_pickle_dump(bytes, machine);
 }
 
 }  // namespace postflight

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/worker_pool.h"
 #include "flight/dump_files.h"
+#include "flight/dump_parts.h"
 #include "flight/job_builder.h"
 #include "pickle/machine.h"
 
@@ -36,60 +36,48 @@ class Machines {
   std::vector<std::unique_ptr<Machine>> idle_;
 };
 
-struct FileRead {
-  std::uint64_t bytes = 0;
-  std::optional<Dump> dump;
-  std::optional<SkippedFile> skipped;
-};
-
-FileRead read_file(const std::string& file, Machines& machines,
-                   const Limits& limits) {
-  FileRead read;
-  Result<MappedFile> mapped = MappedFile::open(file, limits);
-  if (!mapped) {
-    read.skipped = {file, std::string(mapped.error().message()), false, -1};
-    return read;
+Result<> add(DumpPart part, const RankNameOptions& names, JobBuilder& builder) {
+  std::vector<std::vector<Rank>> ranks =
+      TRY(read_ranks({&part.file, 1}, names));
+  if (part.dump) {
+    builder.add(*std::move(part.dump), std::move(part.file),
+                std::move(ranks[0]));
+    return {};
   }
-  read.bytes = mapped->bytes().size();
-  std::unique_ptr<Machine> machine = machines.borrow();
-  Result<Dump> dump = read_dump(mapped->bytes(), *machine, limits);
-  machines.give_back(std::move(machine));
-  if (dump)
-    read.dump = *std::move(dump);
-  else
-    read.skipped = {file, std::string(dump.error().message()),
-                    mapped->bytes().empty(), -1};
-  return read;
+  if (!ranks[0].empty())
+    part.skipped->rank = ranks[0][0].value;
+  builder.skip(*std::move(part.skipped));
+  return {};
 }
 
 }  // namespace
 
 Result<Job> load_files(std::span<const std::string> files,
                        const LoadOptions& options) {
-  std::vector<std::vector<Rank>> ranks = TRY(read_ranks(files, options.names));
+  TRY(read_ranks({}, options.names));  // refuses a bad pattern at once
   if (options.on_start)
     options.on_start(files.size());
   Machines machines;
   JobBuilder builder;
-  TRY(WorkerPool(options.threads)
+  Result<> read_all =
+      WorkerPool(options.threads)
           .map_ordered(
               files.size(),
               [&](std::size_t i) {
-                return read_file(files[i], machines, options.limits);
+                std::unique_ptr<Machine> machine = machines.borrow();
+                DumpParts read =
+                    read_dump_parts(files[i], *machine, options.limits);
+                machines.give_back(std::move(machine));
+                return read;
               },
-              [&](std::size_t i, FileRead read) -> Result<> {
+              [&](std::size_t, DumpParts read) -> Result<> {
                 if (options.on_file)
                   options.on_file(read.bytes);
-                if (read.dump) {
-                  builder.add(*std::move(read.dump), files[i],
-                              std::move(ranks[i]));
-                } else {
-                  if (!ranks[i].empty())
-                    read.skipped->rank = ranks[i][0].value;
-                  builder.skip(*std::move(read.skipped));
-                }
+                for (DumpPart& part : read.parts)
+                  TRY(add(std::move(part), options.names, builder));
                 return {};
-              }));
+              });
+  TRY(std::move(read_all));
   return std::move(builder).finish();
 }
 

@@ -1,6 +1,7 @@
 #include "flight/job_loader.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -192,8 +193,10 @@ TEST(JobLoader, NamesAndSkipsWhatIsNoDump) {
   const Job job = load(folder->path());
   EXPECT_THAT(ranks_of(job), ElementsAre(0));
   ASSERT_EQ(job.skipped.size(), 2u);
-  EXPECT_EQ(job.skipped[0].reason,
-            "it is no flight-recorder dump: byte 0: 0x3c is no pickle opcode");
+  EXPECT_EQ(
+      job.skipped[0].reason,
+      "it is no flight-recorder dump: it begins like neither a pickle nor "
+      "JSON");
   EXPECT_EQ(job.skipped[1].reason,
             "it is empty: the process was killed before it wrote its dump");
   EXPECT_EQ(job.skipped[1].rank, 3);
@@ -212,6 +215,24 @@ TEST(JobLoader, SaysWhenTwoFilesAreOfOneRank) {
   EXPECT_THAT(ranks_of(job), ElementsAre(0));
   EXPECT_THAT(kinds_of(job), ElementsAre("duplicate_rank"));
   EXPECT_TRUE(job.ranks[0].file.ends_with("/a/nccl_trace_rank_0"));
+}
+
+// Packed as somebody would who mails them.
+TEST(JobLoader, ReadsCompressedDumpsAndArchives) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  const std::string from = corpus("nccl_missing_rank");
+  const std::string to = folder->path();
+  for (const std::string& command :
+       {"cd " + from + " && gzip -c nccl_trace_rank_0 > " + to +
+            "/nccl_trace_rank_0.gz",
+        "cd " + from + " && tar czf " + to + "/some.tgz nccl_trace_rank_1",
+        "cd " + from + " && tar cf " + to + "/more.tar nccl_trace_rank_[23]"})
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  const Job job = load(to);
+  EXPECT_THAT(ranks_of(job), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(job.ranks[0].entries.size(), 6u);
+  EXPECT_EQ(job.ranks[3].file, to + "/more.tar/nccl_trace_rank_3");
 }
 
 TEST(JobLoader, FollowsNoLinkTwice) {
