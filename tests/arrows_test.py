@@ -26,8 +26,9 @@ BELOW = {
 # Where a third-party header may be included, and then only in a .cc file.
 THIRD_PARTY = {
     "CLI/": ["cli"],
-    "nlohmann/": ["report", "cli", "flight"],
+    "nlohmann/": ["report", "cli", "flight", "checkpoint"],
     "re2/": ["base"],
+    "openssl/": ["checkpoint", "stream"],
     "zlib.h": ["checkpoint", "stream"],
     "zstd": ["stream"],
 }
@@ -40,6 +41,7 @@ VOCABULARY = ("fmt/", "tl/expected.hpp")
 SYSTEM = ("sys/", "linux/", "asm/")
 SYSTEM_FILES = {
     "dirent.h", "dlfcn.h", "elf.h", "fcntl.h", "glob.h", "link.h", "poll.h", "pthread.h",
+    "openssl/": ["checkpoint", "stream"],
     "sched.h", "signal.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 

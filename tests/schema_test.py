@@ -21,6 +21,12 @@ def samples():
         yield from sorted(glob.glob(os.path.join(DATA, pattern)))
 
 
+def checkpoints():
+    for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt*/*.safetensors",
+                    "ckpt/ranks", "ckpt/hf"):
+        yield from sorted(glob.glob(os.path.join(DATA, pattern)))
+
+
 def answers(program, *arguments):
     done = subprocess.run([program, *arguments], stdout=subprocess.PIPE,
                           check=False)
@@ -44,6 +50,9 @@ def main():
     collected += answers(program, "pickle", "--json", *files)
     collected += answers(program, "pickle", "--json", "--disassemble", *files)
     assert len(collected) == 1 + 2 * len(files), len(collected)
+    for path in checkpoints():
+        collected += answers(program, "ckpt", "ls", "--all", "--json", path)
+        collected += answers(program, "ckpt", "digest", "--json", path)
     validators = {}
     for answer in collected:
         name = answer["schema"]

@@ -33,6 +33,9 @@ struct Limits {
   std::uint32_t max_json_depth = 512;
   // Items of a zip archive or concatenated archives in one file.
   std::uint64_t max_archive_entries = 16'000'000;
+  // What the tensors of a checkpoint may come to when all are read, beyond a
+  // few times its files: a view of one byte can repeat it without end.
+  std::uint64_t max_materialised_bytes = 64ULL << 30;
   // What is read into memory from a pipe, or from a file that can't be mapped.
   std::uint64_t max_pipe_bytes = 4ULL << 30;
 };

@@ -13,12 +13,12 @@ namespace {
 constexpr std::uint64_t kFirstRoom = 64 << 10;
 constexpr std::uint64_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
 
-class Inflater {
+class RawInflater {
  public:
-  Inflater() : ready_(inflateInit2(&stream_, -MAX_WBITS) == Z_OK) {}
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() {
+  RawInflater() : ready_(inflateInit2(&stream_, -MAX_WBITS) == Z_OK) {}
+  RawInflater(const RawInflater&) = delete;
+  RawInflater& operator=(const RawInflater&) = delete;
+  ~RawInflater() {
     if (ready_)
       inflateEnd(&stream_);
   }
@@ -50,7 +50,7 @@ class Inflater {
 }  // namespace
 
 Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size) {
-  Inflater inflater;
+  RawInflater inflater;
   if (!inflater.ready())
     return fail(ErrorKind::kRefused, "no memory left to inflate with");
   std::vector<std::byte> out;
@@ -92,12 +92,47 @@ Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size) {
 std::vector<std::byte> inflate_front(Bytes deflated, std::size_t most) {
   std::vector<std::byte> out(most);
   std::span<std::byte> room(out);
-  Inflater inflater;
+  RawInflater inflater;
   while (inflater.ready() && !room.empty() &&
          inflater.step(deflated, room) == Z_OK) {
   }
   out.resize(most - room.size());
   return out;
+}
+
+class InflateStream::Inflater : public RawInflater {};
+
+InflateStream::InflateStream(Bytes deflated)
+    : inflater_(std::make_unique<Inflater>()), rest_(deflated) {}
+
+InflateStream::~InflateStream() = default;
+
+Result<> InflateStream::read(std::span<std::byte> to) {
+  if (!inflater_->ready())
+    return fail(ErrorKind::kRefused, "no memory left to inflate with");
+  while (!to.empty()) {
+    const std::size_t before = to.size();
+    const int status = inflater_->step(rest_, to);
+    position_ += before - to.size();
+    if (status == Z_OK || (status == Z_STREAM_END && to.empty()))
+      continue;
+    if (status == Z_STREAM_END || status == Z_BUF_ERROR)
+      return fail(ErrorKind::kCorrupt,
+                  "its deflated bytes end after inflating to {}", position_);
+    return fail(ErrorKind::kCorrupt, "it cannot be inflated beyond byte {}: {}",
+                position_, inflater_->message());
+  }
+  return {};
+}
+
+Result<> InflateStream::skip(std::uint64_t count) {
+  std::vector<std::byte> room(std::min(count, kFirstRoom));
+  while (count > 0) {
+    const std::uint64_t part = std::min<std::uint64_t>(count, room.size());
+    TRY(read(std::span(room).first(part)));
+    count -= part;
+  }
+  return {};
 }
 
 }  // namespace postflight

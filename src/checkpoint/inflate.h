@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace postflight {
@@ -15,5 +17,24 @@ Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size);
 // The first bytes of what `deflated` inflates to, at most `most` of them; fewer
 // where it ends or is damaged.
 std::vector<std::byte> inflate_front(Bytes deflated, std::size_t most);
+
+// Inflates piece by piece, from front to back. `deflated` must outlive it.
+class InflateStream {
+ public:
+  explicit InflateStream(Bytes deflated);
+  ~InflateStream();
+
+  std::uint64_t position() const { return position_; }
+  // Fills all of `to`, or fails.
+  Result<> read(std::span<std::byte> to);
+  Result<> skip(std::uint64_t count);
+
+ private:
+  class Inflater;
+
+  std::unique_ptr<Inflater> inflater_;
+  Bytes rest_;
+  std::uint64_t position_ = 0;
+};
 
 }  // namespace postflight

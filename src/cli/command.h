@@ -30,6 +30,7 @@ struct Command {
   std::vector<Command> commands = {};
 };
 
+Command ckpt_command();
 Command pickle_command();
 Command trace_command();
 Command version_command();

@@ -133,8 +133,9 @@ int run_program(int argc, char** argv) {
 
   const auto common = std::make_shared<CommonOptions>();
   std::vector<Declared> commands;
-  for (const Command& command : {trace_command(), pickle_command(),
-                                 version_command(), generate_command(program)})
+  for (const Command& command :
+       {trace_command(), ckpt_command(), pickle_command(), version_command(),
+        generate_command(program)})
     declare(command, program, *common, commands);
 
   try {

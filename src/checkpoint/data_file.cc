@@ -1,0 +1,103 @@
+#include "checkpoint/data_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace postflight {
+
+DataFile::DataFile(std::filesystem::path path, MappedFile map,
+                   std::optional<Descriptor> descriptor, const Limits& limits)
+    : path_(std::move(path)),
+      map_(std::move(map)),
+      descriptor_(std::move(descriptor)),
+      limits_(limits) {}
+
+Result<std::unique_ptr<DataFile>> DataFile::open(
+    const std::filesystem::path& path, const Limits& limits) {
+  MappedFile map = TRY(MappedFile::open(path, limits));
+  std::optional<Descriptor> descriptor;
+  struct stat status {};
+  // Only what can be read again at any place; a pipe was read when mapped.
+  if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+    Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat again {};
+    if (opened.is_open() && ::fstat(opened.number(), &again) == 0 &&
+        static_cast<std::uint64_t>(again.st_size) == map.bytes().size())
+      descriptor = std::move(opened);
+  }
+  return std::unique_ptr<DataFile>(
+      new DataFile(path, std::move(map), std::move(descriptor), limits));
+}
+
+Result<> DataFile::read_at(std::uint64_t offset,
+                           std::span<std::byte> to) const {
+  if (offset > size() || to.size() > size() - offset)
+    return fail(ErrorKind::kCorrupt,
+                "{}: bytes {} to {} lie beyond its end at {}", path_.string(),
+                offset, offset + to.size(), size());
+  if (!descriptor_) {
+    std::memcpy(to.data(), bytes().data() + offset, to.size());
+    return {};
+  }
+  while (!to.empty()) {
+    const ssize_t count = ::pread(descriptor_->number(), to.data(), to.size(),
+                                  static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return fail_errno(fmt::format("cannot read {}", path_.string()));
+    if (count == 0)
+      return fail(ErrorKind::kIo,
+                  "{}: it was truncated while it was read, at byte {}",
+                  path_.string(), offset);
+    to = to.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+Result<> DataFile::read_at(std::uint64_t offset,
+                           std::span<const std::span<std::byte>> to) const {
+  constexpr std::size_t kMostPieces = 512;
+  std::array<iovec, kMostPieces> pieces;
+  while (!to.empty()) {
+    const std::size_t count = std::min(to.size(), kMostPieces);
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      pieces[i] = {to[i].data(), to[i].size()};
+      total += to[i].size();
+    }
+    const ssize_t got =
+        descriptor_ && offset <= size() && total <= size() - offset
+            ? ::preadv(descriptor_->number(), pieces.data(),
+                       static_cast<int>(count), static_cast<off_t>(offset))
+            : -1;
+    if (got < 0 || static_cast<std::uint64_t>(got) != total) {
+      // Interrupted, in memory or beyond the end: one by one says which.
+      std::uint64_t at = offset;
+      for (std::size_t i = 0; i < count; ++i) {
+        TRY(read_at(at, to[i]));
+        at += to[i].size();
+      }
+    }
+    offset += total;
+    to = to.subspan(count);
+  }
+  return {};
+}
+
+Result<Extent> DataFile::extent(const ZipEntry& entry) const {
+  if (zip)
+    return zip->extent(entry);
+  const auto index = static_cast<std::size_t>(&entry - salvaged.data());
+  return salvaged_extents[index];
+}
+
+}  // namespace postflight

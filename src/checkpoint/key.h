@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace postflight {
+
+// One step from a container to what is in it.
+struct Key {
+  enum class Kind : std::uint8_t {
+    kRoot,       // no step at all
+    kString,     // of a dict
+    kInteger,    // of a dict
+    kIndex,      // of a list or tuple
+    kAttribute,  // of an object
+    kOther,      // text: the Python repr of any other key of a dict
+  };
+  Kind kind = Kind::kRoot;
+  std::string_view text;
+  std::int64_t number = 0;
+
+  static Key string(std::string_view text) { return {Kind::kString, text, 0}; }
+  static Key attribute(std::string_view text) {
+    return {Kind::kAttribute, text, 0};
+  }
+  static Key integer(std::int64_t number) {
+    return {Kind::kInteger, {}, number};
+  }
+  static Key index(std::uint64_t number) {
+    return {Kind::kIndex, {}, static_cast<std::int64_t>(number)};
+  }
+  static Key other(std::string_view repr) { return {Kind::kOther, repr, 0}; }
+
+  bool is_number() const {
+    return kind == Kind::kInteger || kind == Kind::kIndex;
+  }
+  bool operator==(const Key&) const = default;
+};
+
+// Appends a key to a printed path: a.b, a[0], a."b.c". Text that would be
+// taken for something else stands in quotes; nothing is escaped for a terminal.
+void append_key(const Key& key, std::string& path);
+
+// The same as torch's reader words it: nothing is quoted.
+void append_key_as_torch(const Key& key, std::string& path);
+
+// Appends it as an item of a JSON array: "a", 0, {"repr": "(1, 2)"}.
+void append_key_json(const Key& key, std::string& array);
+
+}  // namespace postflight

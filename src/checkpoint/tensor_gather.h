@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "checkpoint/storage_reader.h"
+#include "checkpoint/tensor.h"
+
+namespace postflight {
+
+// Reads the elements of a tensor that is known to stay inside its storage into
+// row-major order, as they lie there.
+//
+// The dimensions are gone through in the order in which the storage has them.
+// The innermost ones make a block that is read in one piece: as long as gaps
+// between what is wanted are no longer than a page, which the disk reads
+// anyway, and the block fits the cache that it is then put in order from.
+Result<> gather(StorageReader& reader, const Tensor& tensor,
+                std::span<std::byte> to);
+
+}  // namespace postflight

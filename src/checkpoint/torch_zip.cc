@@ -1,0 +1,307 @@
+// torch's archives: torch.save since 1.6, TorchScript, torch.package, .pt2. All
+// put their records into one folder; which records there are tells them apart.
+
+#include <algorithm>
+#include <charconv>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/zip_salvage.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::uint16_t kStored = 0;
+
+class TorchZip {
+ public:
+  TorchZip(std::uint32_t file, const SourceContext& context)
+      : context_(context),
+        checkpoint_(context.checkpoint),
+        data_(*context.checkpoint.files[file]),
+        file_(file) {}
+
+  Result<Format> add() {
+    Result<ZipDirectory> directory =
+        ZipDirectory::read(data_.bytes(), context_.limits);
+    if (directory) {
+      data_.zip = *std::move(directory);
+      entries_ = data_.zip->entries();
+      for (const Finding& finding : data_.zip->findings())
+        checkpoint_.findings.push_back(finding);
+    } else {
+      TRY(salvage(std::move(directory.error())));
+    }
+    root_ = root();
+    storage_of_.resize(entries_.size(), kNoIndex);
+    TRY(read_properties());
+    if (has("constants.pkl"))
+      return add_torchscript();
+    if (has("data.pkl")) {
+      TRY(add_pickle("data.pkl", "data/", context_.parent, context_.key));
+      return Format::kTorchZip;
+    }
+    if (has(".data/version") || has(".data/extern_modules"))
+      return add_package();
+    if (has("archive_format") || ends_any("serialized_exported_program.json"))
+      return add_exported();
+    return fail(ErrorKind::kUnsupported,
+                "a zip archive without data.pkl, so not one of torch's");
+  }
+
+ private:
+  Result<> salvage(Error why) {
+    Salvage found = salvage_zip(data_.bytes(), context_.limits);
+    if (found.entries.empty())
+      return tl::unexpected(std::move(why));
+    data_.salvaged = std::move(found.entries);
+    data_.salvaged_extents = std::move(found.extents);
+    entries_ = data_.salvaged;
+    checkpoint_.truncation = found.summary;
+    checkpoint_.findings.push_back({"truncated", Severity::kError,
+                                    found.summary,
+                                    data_.path().filename().string()});
+    return {};
+  }
+
+  std::string_view root() const {
+    if (entries_.empty())
+      return {};
+    const std::string_view name = entries_.front().name;
+    return name.substr(0, std::min(name.find('/'), name.size()));
+  }
+
+  const ZipEntry* find(std::string_view record) const {
+    const std::string name = fmt::format("{}/{}", root_, record);
+    if (data_.zip)
+      return data_.zip->find_ignoring_case(name);
+    const auto found = std::ranges::find(entries_, name, &ZipEntry::name);
+    return found == entries_.end() ? nullptr : &*found;
+  }
+
+  bool has(std::string_view record) const { return find(record) != nullptr; }
+
+  bool ends_any(std::string_view suffix) const {
+    return std::ranges::any_of(entries_, [suffix](const ZipEntry& entry) {
+      return entry.name.ends_with(suffix);
+    });
+  }
+
+  Result<Contents> contents(const ZipEntry& entry) const {
+    if (data_.zip)
+      return data_.zip->contents(entry);
+    const Extent extent = TRY(data_.extent(entry));
+    return Contents{TRY(slice(data_.bytes(), extent.offset, extent.size)), {}};
+  }
+
+  // Small records that say something of the archive, as text.
+  std::optional<std::string> text_of(std::string_view record) const {
+    constexpr std::uint64_t kMostText = 4096;
+    const ZipEntry* const entry = find(record);
+    if (entry == nullptr || entry->size > kMostText)
+      return std::nullopt;
+    const Result<Contents> text = contents(*entry);
+    if (!text)
+      return std::nullopt;
+    return std::string(as_text(text->bytes()));
+  }
+
+  Result<> read_properties() {
+    for (const std::string_view record :
+         {".data/version", "version", ".format_version", ".storage_alignment",
+          "byteorder", ".data/python_version", ".data/serialization_id"}) {
+      auto text = text_of(record);
+      if (!text)
+        continue;
+      while (!text->empty() && text->back() == '\n')
+        text->pop_back();
+      checkpoint_.properties.emplace_back(record, *text);
+      if (record != "byteorder")
+        continue;
+      if (*text != "little" && *text != "big")
+        return fail(ErrorKind::kCorrupt,
+                    "its byte order is said to be '{}', neither little nor big",
+                    *text);
+      big_endian_ = *text == "big";
+    }
+    return {};
+  }
+
+  Result<> add_pickle(std::string_view record, std::string_view prefix,
+                      std::uint32_t parent, const Key& key) {
+    const ZipEntry* const entry = find(record);
+    return add_entry(*entry, prefix, "", parent, key);
+  }
+
+  Result<> add_entry(const ZipEntry& entry, std::string_view prefix,
+                     std::string_view suffix, std::uint32_t parent,
+                     const Key& key) {
+    data_.inflated.push_back(std::make_unique<Contents>(TRY(contents(entry))));
+    Limits limits = context_.limits;
+    // What was inflated counts as what it was: else a bomb's pickle would take
+    // a thousand times its size, and many times that as values.
+    if (entry.method != kStored)
+      limits.max_value_bytes =
+          std::min(limits.max_value_bytes,
+                   std::max<std::uint64_t>(data_.size() * 64, 64 << 20));
+    data_.machines.push_back(std::make_unique<Machine>(limits));
+    Result<Pickle> pickle =
+        data_.machines.back()->load(data_.inflated.back()->bytes());
+    if (!pickle)
+      return tl::unexpected(
+          std::move(pickle.error()).in(std::string(entry.name)));
+    const std::string before = fmt::format("{}/{}", root_, prefix);
+    const std::string after(suffix);
+    TreeBuilder builder(checkpoint_.tree,
+                        [&](const Value& id, StorageReference& reference) {
+                          return resolve(id, reference, before, after);
+                        });
+    return place(
+        builder, pickle->root,
+        {checkpoint_, context_.limits, parent, key, context_.items_only});
+  }
+
+  std::uint32_t resolve(const Value& id, StorageReference& reference,
+                        const std::string& prefix, const std::string& suffix) {
+    if (!read_storage_id(id, reference))
+      return kNoIndex;
+    if (reference.number)
+      reference.key =
+          checkpoint_.tree.keep(fmt::format("{}", *reference.number));
+    name_.assign(prefix);
+    name_ += reference.key;
+    name_ += suffix;
+    const ZipEntry* const entry = find_record(name_);
+    if (entry == nullptr)
+      return missing(reference);
+    std::uint32_t& known =
+        storage_of_[static_cast<std::size_t>(entry - entries_.data())];
+    if (known != kNoIndex)
+      return known;
+    Storage& storage = checkpoint_.tree.storages.emplace_back();
+    known = static_cast<std::uint32_t>(checkpoint_.tree.storages.size() - 1);
+    storage.key = reference.key;
+    storage.file = file_;
+    storage.entry = entry;
+    storage.size = entry->size;
+    storage.big_endian = big_endian_;
+    if (reference.bytes != entry->size)
+      checkpoint_.findings.push_back(
+          {"storage_size", Severity::kError,
+           fmt::format("the pickle says that storage '{}' has {} bytes, its "
+                       "record has {}",
+                       reference.key, reference.bytes, entry->size),
+           std::string(entry->name)});
+    return known;
+  }
+
+  // Records mostly come in the order in which the pickle names them.
+  const ZipEntry* find_record(const std::string& name) {
+    if (next_ < entries_.size() && entries_[next_].name == name)
+      return &entries_[next_++];
+    const ZipEntry* found = nullptr;
+    if (data_.zip) {
+      found = data_.zip->find_ignoring_case(name);
+    } else {
+      const auto at = std::ranges::find(entries_, name, &ZipEntry::name);
+      found = at == entries_.end() ? nullptr : &*at;
+    }
+    if (found != nullptr)
+      next_ = static_cast<std::size_t>(found - entries_.data()) + 1;
+    return found;
+  }
+
+  std::uint32_t missing(const StorageReference& reference) {
+    const auto known =
+        std::ranges::find(missing_, reference.key,
+                          &std::pair<std::string_view, std::uint32_t>::first);
+    if (known != missing_.end())
+      return known->second;
+    Storage& storage = checkpoint_.tree.storages.emplace_back();
+    const auto index =
+        static_cast<std::uint32_t>(checkpoint_.tree.storages.size() - 1);
+    storage.key = reference.key;
+    storage.file = file_;
+    storage.size = reference.bytes;
+    storage.problem =
+        checkpoint_.truncation.empty()
+            ? fmt::format("record {} is not in the archive", name_)
+            : fmt::format("record {} is lost with the file's end", name_);
+    // A hostile pickle may name a million; the tree shows each of them.
+    if (missing_.size() < 1000)
+      missing_.emplace_back(reference.key, index);
+    return index;
+  }
+
+  Result<Format> add_torchscript() {
+    if (!has("data.pkl"))
+      return fail(ErrorKind::kCorrupt,
+                  "a TorchScript archive without data.pkl");
+    TRY(add_pickle("data.pkl", "data/", context_.parent, context_.key));
+    return Format::kTorchScript;
+  }
+
+  // A package holds any number of pickles, each with its own name.
+  Result<Format> add_package() {
+    Tree& tree = checkpoint_.tree;
+    const std::uint32_t top =
+        tree.add(context_.parent, context_.key, NodeKind::kDict);
+    for (const ZipEntry& entry : entries_) {
+      if (!entry.name.ends_with(".pkl"))
+        continue;
+      const std::string_view name = entry.name.substr(root_.size() + 1);
+      TRY(add_entry(entry, ".data/", ".storage", top, Key::string(name)));
+    }
+    tree.close(top);
+    return Format::kTorchPackage;
+  }
+
+  // The weights of an exported program lie as they are, with a JSON beside
+  // them, or inside as torch.save's archives. Both are listed as their bytes.
+  Result<Format> add_exported() {
+    Tree& tree = checkpoint_.tree;
+    const std::uint32_t top =
+        tree.add(context_.parent, context_.key, NodeKind::kDict);
+    for (const ZipEntry& entry : entries_) {
+      const std::string_view name =
+          entry.name.substr(std::min(root_.size() + 1, entry.name.size()));
+      if (entry.name.ends_with(".json") || entry.name.ends_with("/"))
+        continue;
+      if (!name.starts_with("data/weights/") &&
+          !name.starts_with("data/constants/") && !name.ends_with(".pt"))
+        continue;
+      const std::uint32_t node =
+          tree.add(top, Key::string(name), NodeKind::kTensor);
+      Storage& storage = tree.storages.emplace_back();
+      storage.key = name;
+      storage.file = file_;
+      storage.entry = &entry;
+      storage.size = entry.size;
+      const auto size = static_cast<std::int64_t>(entry.size);
+      tree.nodes[node].index = tree.add_plain_tensor(
+          dtype_named("uint8"), std::span(&size, 1),
+          static_cast<std::uint32_t>(tree.storages.size() - 1));
+    }
+    tree.close(top);
+    return Format::kExported;
+  }
+
+  const SourceContext& context_;
+  Checkpoint& checkpoint_;
+  DataFile& data_;
+  const std::uint32_t file_;
+  std::span<const ZipEntry> entries_;
+  std::string_view root_;
+  bool big_endian_ = false;
+  std::size_t next_ = 0;
+  std::string name_;
+  std::vector<std::uint32_t> storage_of_;  // by entry
+  std::vector<std::pair<std::string_view, std::uint32_t>> missing_;
+};
+
+}  // namespace
+
+Result<Format> add_torch_zip(std::uint32_t file, const SourceContext& context) {
+  return TorchZip(file, context).add();
+}
+
+}  // namespace postflight

@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+
+#include "checkpoint/key_filter.h"
+#include "cli/ckpt_options.h"
+
+namespace postflight {
+
+void add_checkpoint_options(CLI::App& app, CheckpointOptions& options) {
+  app.add_option("PATH", options.path,
+                 "A checkpoint: a file, or a folder of shards or ranks")
+      ->required()
+      ->option_text(" ");
+  app.add_option("--rank", options.rank,
+                 "Of a folder of checkpoint_N.pt, only this rank's file")
+      ->option_text("N");
+}
+
+void add_key_options(CLI::App& app, CheckpointOptions& options) {
+  app.add_option("--keys", options.keys,
+                 "Only keys that match, * and ? being any text, any character")
+      ->option_text("GLOB...");
+  app.add_option("--regex", options.expressions,
+                 "Only keys in which this regular expression is found")
+      ->option_text("RE2...");
+}
+
+void add_threads_option(CLI::App& app, CheckpointOptions& options) {
+  app.add_option("--threads", options.threads,
+                 "How many threads read; one for each processor if not given")
+      ->option_text("N");
+}
+
+Result<Checkpoint> open_checkpoint(const CheckpointOptions& options) {
+  return Checkpoint::open(options.path, {.rank = options.rank});
+}
+
+Result<std::vector<std::uint32_t>> picked_nodes(
+    const Checkpoint& checkpoint, const CheckpointOptions& options, bool all) {
+  const KeyFilter filter =
+      TRY(KeyFilter::make(options.keys, options.expressions));
+  std::vector<std::uint32_t> nodes;
+  const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool tensor = checkpoint.nodes()[i].kind == NodeKind::kTensor;
+    if ((tensor || all) && filter.picks(checkpoint, i))
+      nodes.push_back(i);
+  }
+  if (nodes.empty() && !filter.picks_all())
+    return fail(ErrorKind::kUsage, "no key of {} matches", options.path);
+  return nodes;
+}
+
+Exit verdict_of(const std::vector<Finding>& findings, bool strict) {
+  const bool bad =
+      std::ranges::any_of(findings, [strict](const Finding& finding) {
+        return finding.severity == Severity::kError ||
+               (strict && finding.severity == Severity::kWarning);
+      });
+  return bad ? Exit::kFound : Exit::kWell;
+}
+
+Command ckpt_command() {
+  return {.name = "ckpt",
+          .sentence =
+              "Reads checkpoints of every kind without running anything in "
+              "them.",
+          .examples = {{"postflight ckpt ls model.pt", "what is in it"},
+                       {"postflight ckpt digest model.pt",
+                        "a SHA-256 for each tensor"},
+                       {"postflight ckpt ls --help", "all about one command"}},
+          .declare = {},
+          .hidden = false,
+          .commands = {ckpt_ls_command(), ckpt_digest_command()}};
+}
+
+}  // namespace postflight

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/ckpt_options.h"
+#include "report/checkpoint_report.h"
+
+namespace postflight {
+namespace {
+
+struct LsOptions : CheckpointOptions {
+  bool all = false;
+  bool tree = false;
+  std::size_t depth = 2;
+  std::string sort = "file";
+};
+
+void sort_nodes(const Checkpoint& checkpoint, const std::string& by,
+                std::vector<std::uint32_t>& nodes) {
+  const auto size_of = [&checkpoint](std::uint32_t node) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
+    return tensor == nullptr || tensor->has_parts() ? 0 : tensor->bytes();
+  };
+  if (by == "size") {
+    std::ranges::stable_sort(nodes, std::ranges::greater(), size_of);
+  } else if (by == "key") {
+    std::vector<std::pair<std::string, std::uint32_t>> named;
+    for (const std::uint32_t node : nodes)
+      named.emplace_back(checkpoint.path_of(node), node);
+    std::ranges::sort(named);
+    std::ranges::transform(named, nodes.begin(),
+                           [](const auto& pair) { return pair.second; });
+  }
+}
+
+Exit run(const LsOptions& options, Session& session) {
+  const Result<Checkpoint> checkpoint = open_checkpoint(options);
+  if (!checkpoint) {
+    session.complain(checkpoint.error());
+    return Exit::kCouldNotLook;
+  }
+  Result<std::vector<std::uint32_t>> nodes =
+      picked_nodes(*checkpoint, options, options.all);
+  if (!nodes) {
+    session.complain(nodes.error());
+    return Exit::kCouldNotLook;
+  }
+  sort_nodes(*checkpoint, options.sort, *nodes);
+  const ListingOptions listing{*std::move(nodes), options.all};
+  Output out([&session](std::string_view piece) { session.print(piece); });
+  if (session.options().json)
+    write_listing_json(options.path, *checkpoint, listing, out);
+  else if (options.tree)
+    write_tree(options.path, *checkpoint, listing, options.depth,
+               session.terminal(), out);
+  else
+    write_listing(options.path, *checkpoint, listing, session.terminal(), out);
+  return verdict_of(checkpoint->findings);
+}
+
+}  // namespace
+
+Command ckpt_ls_command() {
+  return {
+      .name = "ls",
+      .sentence =
+          "Lists the tensors of a checkpoint: key, dtype, shape, size.\n"
+          "Exit 1 if the file is damaged.",
+      .examples = {{"postflight ckpt ls model.pt", "one line a tensor"},
+                   {"postflight ckpt ls --tree --depth 3 model.pt",
+                    "totals by prefix"},
+                   {"postflight ckpt ls --all --keys 'opt*' run.pt",
+                    "values too, of some keys"},
+                   {"postflight ckpt ls --sort size --json model.pt",
+                    "for a program"}},
+      .declare = [](CLI::App& app) {
+        const auto options = std::make_shared<LsOptions>();
+        add_checkpoint_options(app, *options);
+        add_key_options(app, *options);
+        app.add_flag("--all", options->all,
+                     "Show what is no tensor as well: values and containers");
+        app.add_flag("--tree", options->tree, "Show totals by prefix");
+        app.add_option("--depth", options->depth,
+                       "How many levels --tree shows (2)")
+            ->option_text("N");
+        app.add_option("--sort", options->sort, "In which order")
+            ->check(CLI::IsMember({"file", "key", "size"}))
+            ->option_text("file|key|size");
+        return [options](Session& session) { return run(*options, session); };
+      }};
+}
+
+}  // namespace postflight

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "cli/command.h"
+
+namespace CLI {
+class App;
+}
+
+namespace postflight {
+
+// What the ckpt commands have in common: which checkpoint, which keys of it.
+struct CheckpointOptions {
+  std::string path;
+  std::optional<std::uint32_t> rank;
+  std::vector<std::string> keys;
+  std::vector<std::string> expressions;
+  std::size_t threads = 0;
+};
+
+void add_checkpoint_options(CLI::App& app, CheckpointOptions& options);
+void add_key_options(CLI::App& app, CheckpointOptions& options);
+void add_threads_option(CLI::App& app, CheckpointOptions& options);
+
+Result<Checkpoint> open_checkpoint(const CheckpointOptions& options);
+
+// The tensors that the options pick, and with `all` every other node too.
+Result<std::vector<std::uint32_t>> picked_nodes(
+    const Checkpoint& checkpoint, const CheckpointOptions& options,
+    bool all = false);
+
+// 1 if any finding is an error (or, if strict, a warning).
+Exit verdict_of(const std::vector<Finding>& findings, bool strict = false);
+
+Command ckpt_ls_command();
+Command ckpt_digest_command();
+
+}  // namespace postflight
