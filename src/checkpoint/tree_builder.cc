@@ -1,7 +1,6 @@
 #include "checkpoint/tree_builder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "checkpoint/value_repr.h"
 
@@ -17,55 +16,6 @@ bool is_attributes(const Value& state) {
 }
 
 }  // namespace
-
-std::string_view Tree::keep(std::string_view text) {
-  char* const kept = arena.allocate_text(text.size());
-  std::memcpy(kept, text.data(), text.size());
-  return {kept, text.size()};
-}
-
-std::span<const std::int64_t> Tree::keep(
-    std::span<const std::int64_t> numbers) {
-  std::int64_t* const kept = arena.allocate<std::int64_t>(numbers.size());
-  std::ranges::copy(numbers, kept);
-  return {kept, numbers.size()};
-}
-
-std::uint32_t Tree::add(std::uint32_t parent, const Key& key, NodeKind kind) {
-  const auto index = static_cast<std::uint32_t>(nodes.size());
-  Node& node = nodes.emplace_back();
-  node.kind = kind;
-  node.key = key;
-  node.parent = index == 0 ? 0 : parent;
-  node.end = index + 1;
-  if (index != 0)
-    ++nodes[parent].children;
-  return index;
-}
-
-std::uint32_t Tree::add_plain_tensor(const Dtype& dtype,
-                                     std::span<const std::int64_t> shape,
-                                     std::uint32_t storage) {
-  std::int64_t* const stride = arena.allocate<std::int64_t>(shape.size());
-  std::int64_t step = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    stride[i] = step;
-    // What overflows here is refused by check_bounds().
-    if (shape[i] > 0)
-      step = checked_multiply(step, shape[i]).value_or(1);
-  }
-  Tensor& tensor = tensors.emplace_back();
-  tensor.dtype = dtype;
-  tensor.shape = keep(shape);
-  tensor.stride = {stride, shape.size()};
-  tensor.storage = storage;
-  if (storage != kNoIndex) {
-    const Storage& from = storages[storage];
-    tensor.problem = keep(from.problem.empty() ? check_bounds(tensor, from.size)
-                                               : from.problem);
-  }
-  return static_cast<std::uint32_t>(tensors.size() - 1);
-}
 
 void TreeBuilder::build(const Value& root, std::uint32_t parent,
                         const Key& key) {
