@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/declared.h"
+#include "cli/fr_trace_arguments.h"
 #include "cli/suggestion.h"
 
 namespace postflight {
@@ -134,12 +135,20 @@ int run_program(int argc, char** argv) {
   const auto common = std::make_shared<CommonOptions>();
   std::vector<Declared> commands;
   for (const Command& command :
-       {trace_command(), ckpt_command(), pickle_command(), version_command(),
-        generate_command(program)})
+       {trace_command(), fr_trace_command(), ckpt_command(), pickle_command(),
+        version_command(), generate_command(program)})
     declare(command, program, *common, commands);
 
+  std::vector<std::string> arguments = arguments_with_command(argc, argv);
+  if (!arguments.empty() && arguments[0] == "fr-trace")
+    if (const Result<> spelt = spell_out_fr_trace_options(arguments); !spelt) {
+      Session({}).complain(spelt.error());
+      return static_cast<int>(Exit::kCouldNotLook);
+    }
   try {
-    program.parse(argc, argv);
+    // CLI11 takes them from the end.
+    std::ranges::reverse(arguments);
+    program.parse(arguments);
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {

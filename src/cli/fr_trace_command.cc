@@ -1,0 +1,269 @@
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/atomic_file.h"
+#include "base/bytes.h"
+#include "base/escape.h"
+#include "cli/command.h"
+#include "flight/classic_analysis.h"
+#include "flight/classic_loader.h"
+#include "flight/classic_replicas.h"
+#include "flight/classic_text.h"
+#include "report/classic_database.h"
+#include "report/classic_report.h"
+
+namespace postflight {
+namespace {
+
+struct FrTraceOptions {
+  std::string folder;
+  std::optional<std::string> prefix;
+  std::optional<std::vector<std::int64_t>> ranks;
+  std::optional<std::vector<std::string>> groups;
+  std::optional<std::string> output;
+  std::optional<std::int32_t> replica_size;
+  std::int64_t mismatch_cap = 10;
+  std::size_t threads = 0;
+  bool allow_incomplete = false;
+  bool just_entries = false;
+  bool verbose = false;
+  bool stacks = false;
+  bool transform_ft = false;
+  bool to_stdout = false;
+  bool our_exit_code = false;
+};
+
+// torchfrtrace's exit codes: 0 whatever it finds, 1 if it could not look.
+constexpr Exit kTheirWell = Exit::kWell;
+constexpr Exit kTheirCouldNotLook = Exit::kFound;
+
+class FrTrace {
+ public:
+  FrTrace(const FrTraceOptions& options, Session& session)
+      : options_(options),
+        session_(session),
+        out_([this](std::string_view piece) { print(piece); }) {}
+
+  Exit run() {
+    const Result<Exit> exit = look();
+    if (exit)
+      return *exit;
+    line(exit.error().message());
+    return options_.our_exit_code ? Exit::kCouldNotLook : kTheirCouldNotLook;
+  }
+
+ private:
+  Result<Exit> look() {
+    TRY(check_options());
+    Job job = TRY(load());
+    write_classic_warnings(job, out_);
+    debug("built groups, memberships");
+    if (options_.just_entries) {
+      show_entries(job);
+      return Exit::kWell;
+    }
+    TRY(check_dumps(job));
+    const ClassicAnalysis analysis =
+        analyze_classic(job, {.mismatch_cap = options_.mismatch_cap});
+    write_classic_report(job, analysis, {.verbose = options_.verbose}, out_);
+    if (options_.verbose)
+      write_classic_tables(job, analysis, out_);
+    if (options_.output)
+      TRY(save(job, analysis));
+    return exit_of(analysis);
+  }
+
+  Result<> check_options() const {
+    if (session_.options().json)
+      return fail(ErrorKind::kUsage,
+                  "fr-trace answers in text only; leave --json out");
+    if (options_.ranks && !options_.just_entries)
+      return fail(ErrorKind::kUsage,
+                  "AssertionError: Not support selecting ranks without "
+                  "printing entries");
+    if (options_.groups && !options_.just_entries)
+      return fail(ErrorKind::kUsage,
+                  "AssertionError: Not support selecting pg filters without "
+                  "printing entries");
+    if (options_.folder.empty())
+      return fail(ErrorKind::kUsage,
+                  "AssertionError: Trace directory trace_dir is required");
+    return {};
+  }
+
+  Result<Job> load() {
+    const SteadyClock clock;
+    const auto start = clock.now();
+    std::unique_ptr<Progress> progress;
+    ClassicLoadOptions load;
+    load.prefix = options_.prefix;
+    load.load.threads = options_.threads;
+    load.load.on_start = [&](std::uint64_t files) {
+      progress = session_.progress({.label = "Reading", .total_files = files});
+    };
+    load.load.on_file = [&](std::uint64_t bytes) {
+      progress->advance(bytes, 1);
+    };
+    Result<ClassicInput> loaded = load_classic(options_.folder, load);
+    progress.reset();
+    ClassicInput input = TRY(std::move(loaded));
+    if (input.inferred_prefix)
+      debug(fmt::format("Inferred common prefix {}", *input.inferred_prefix));
+    const std::chrono::duration<double> seconds = clock.now() - start;
+    debug(fmt::format("loaded {} files in {}s", input.files, seconds.count()));
+    if (options_.transform_ft) {
+      if (options_.replica_size.value_or(0) <= 0)
+        return fail(ErrorKind::kUsage,
+                    "AssertionError: World size is required for transform_ft");
+      shift_replica_groups(input.job, *options_.replica_size);
+    }
+    return std::move(input.job);
+  }
+
+  void show_entries(const Job& job) {
+    ClassicEntriesOptions entries = {.verbose = options_.verbose,
+                                     .stacks = options_.stacks};
+    if (options_.ranks) {
+      entries.all_ranks = false;
+      entries.ranks = *options_.ranks;
+    }
+    if (options_.groups) {
+      entries.all_groups = false;
+      entries.groups = *options_.groups;
+    }
+    write_classic_entries(job, entries, out_);
+  }
+
+  Result<> check_dumps(const Job& job) {
+    const std::vector<Rank> missing = job.without_dump();
+    if (missing.empty() || options_.allow_incomplete)
+      return {};
+    return fail(ErrorKind::kIo,
+                "AssertionError: Missing dump files from ranks {}\n"
+                "(--allow-incomplete-ranks goes on without them; 'postflight "
+                "trace {}' says who waits for them)",
+                rank_set_python(missing), options_.folder);
+  }
+
+  Result<> save(const Job& job, const ClassicAnalysis& analysis) const {
+    const std::string pickle = TRY(classic_database(job, analysis));
+    AtomicFile file = TRY(AtomicFile::create(*options_.output));
+    TRY(file.write(as_bytes(pickle)));
+    return file.commit();
+  }
+
+  Exit exit_of(const ClassicAnalysis& analysis) const {
+    if (!options_.our_exit_code)
+      return kTheirWell;
+    for (const ClassicProblem& problem : analysis.problems)
+      if (problem.reported)
+        return Exit::kFound;
+    return Exit::kWell;
+  }
+
+  void debug(std::string_view text) {
+    if (options_.verbose)
+      line(text);
+  }
+
+  // The text may have several lines.
+  void line(std::string_view text) {
+    while (true) {
+      const std::size_t end = text.find('\n');
+      out_ += escape_for_terminal(text.substr(0, end));
+      out_ += "\n";
+      if (end == text.npos)
+        return;
+      text.remove_prefix(end + 1);
+    }
+  }
+
+  void print(std::string_view piece) const {
+    if (options_.to_stdout)
+      session_.print(piece);
+    else
+      std::fwrite(piece.data(), 1, piece.size(), stderr);
+  }
+
+  const FrTraceOptions& options_;
+  Session& session_;
+  Output out_;
+};
+
+}  // namespace
+
+Command fr_trace_command() {
+  return {
+      .name = "fr-trace",
+      .sentence =
+          "Says what torchfrtrace says of a folder of flight-recorder dumps.\n"
+          "It takes torchfrtrace's options, prints its report on stderr and "
+          "ends with 0\nwhatever it finds, but is right where that is wrong: "
+          "docs/differences.md.",
+      .examples = {{"postflight fr-trace dumps/",
+                    "which collectives don't match"},
+                   {"postflight fr-trace -j dumps/",
+                    "all entries, side by side"},
+                   {"postflight fr-trace -v -o jobs.db dumps/",
+                    "everything, and a database for Python"},
+                   {"postflight fr-trace --exit-code --stdout dumps/",
+                    "for a script: 1 if something is wrong"}},
+      .declare = [](CLI::App& app) {
+        const auto options = std::make_shared<FrTraceOptions>();
+        app.add_option("DIR", options->folder,
+                       "Folder with one dump a rank, named <prefix><rank>")
+            ->option_text(" ");
+        app.add_option("-p,--prefix", options->prefix,
+                       "What stands before the rank in the files' names; "
+                       "found out if not given")
+            ->option_text("TEXT");
+        app.add_flag("-j,--just_print_entries", options->just_entries,
+                     "Print the entries of all ranks side by side, no more");
+        app.add_option("--selected-ranks", options->ranks,
+                       "With -j: only these ranks")
+            ->option_text("RANK...")
+            ->expected(1, CLI::detail::expected_max_vector_size);
+        app.add_option("--pg-filters", options->groups,
+                       "With -j: only groups of these names or descriptions")
+            ->option_text("NAME...")
+            ->expected(1, CLI::detail::expected_max_vector_size);
+        app.add_flag("--print_stack_trace", options->stacks,
+                     "With -j: also a table of all stacks");
+        app.add_flag("--allow-incomplete-ranks", options->allow_incomplete,
+                     "Go on if ranks left no dump");
+        app.add_option("--mismatch_cap", options->mismatch_cap,
+                       "Give a group up after this many mismatches (10)")
+            ->option_text("COUNT");
+        app.add_flag("-v,--verbose", options->verbose,
+                     "Also what is not finished, debug lines and all tables");
+        app.add_option("-o,--output", options->output,
+                       "Write the tables as a pickle for Python with torch")
+            ->option_text("FILE");
+        app.add_flag("--transform-ft", options->transform_ft,
+                     "The dumps are of torchft: make its ranks global");
+        app.add_option("--group-world-size", options->replica_size,
+                       "Ranks of one torchft replica, for --transform-ft")
+            ->option_text("COUNT");
+        app.add_flag("--stdout", options->to_stdout,
+                     "Print on standard output instead of stderr");
+        app.add_flag("--exit-code", options->our_exit_code,
+                     "End with 1 if something was found, 2 if it could not "
+                     "look");
+        app.add_option("--threads", options->threads,
+                       "Threads to read with; one a processor if not given")
+            ->option_text("COUNT");
+        return [options](Session& session) {
+          return FrTrace(*options, session).run();
+        };
+      }};
+}
+
+}  // namespace postflight

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "report/output.h"
+
+namespace postflight {
+
+// A cell of a table. Its text has been escaped.
+struct TableCell {
+  enum class Kind : unsigned char { kText, kNumber, kNone };
+
+  std::string text;
+  Kind kind = Kind::kText;
+};
+
+// Writes a table as Python's tabulate does in its own format: two spaces
+// between columns, a line of dashes below the headers, numbers to the right.
+// `cell` is asked twice for each cell, so that no table need be kept.
+void write_python_table(
+    std::span<const std::string> headers, std::size_t rows,
+    const std::function<TableCell(std::size_t row, std::size_t column)>& cell,
+    Output& out);
+
+}  // namespace postflight
