@@ -49,6 +49,14 @@ add_custom_target(generated ALL
   DEPENDS ${GENERATED_FILES} ${GENERATED}/postflight.1.gz)
 
 install(TARGETS postflight)
+# The program under the names of those it stands in for; whoever wants them puts
+# this folder on the PATH.
+set(COMPATIBILITY lib/postflight/bin)
+install(DIRECTORY DESTINATION ${COMPATIBILITY})
+install(CODE "
+  file(CREATE_LINK ../../../${CMAKE_INSTALL_BINDIR}/postflight
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${COMPATIBILITY}/torchfrtrace\"
+    SYMBOLIC)")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
