@@ -48,6 +48,7 @@ class Planner {
   void change(const Spot& spot, const std::function<void(Actions&)>& edit);
   void flag(const Spot& spot, bool Action::*which);
   std::vector<int> node_of(const Spot& spot) const;
+  const std::vector<int>& group_of(int rank, Axis axis) const;
   void involve_group(const Spot& spot, Axis axis);
   bool is_plain(const Action& action) const;
 
@@ -156,10 +157,14 @@ std::vector<int> Planner::node_of(const Spot& spot) const {
   return ranks;
 }
 
+const std::vector<int>& Planner::group_of(int rank, Axis axis) const {
+  return topology_
+      .groups[static_cast<std::size_t>(topology_.group_of(rank, axis))]
+      .members;
+}
+
 void Planner::involve_group(const Spot& spot, Axis axis) {
-  const auto group =
-      static_cast<std::size_t>(topology_.group_of(spot.rank, axis));
-  const std::vector<int>& members = topology_.groups[group].members;
+  const std::vector<int>& members = group_of(spot.rank, axis);
   // With few members a missing dump could turn a majority into a tie.
   if (members.size() < 6)
     planned_.involved.insert(planned_.involved.end(), members.begin(),
@@ -195,7 +200,7 @@ Result<Planned> Planner::stop_hosts(bool transfers, bool dies) {
 Result<Planned> Planner::stall() {
   const Spot spot = TRY(find([&](int, const Actions& all, std::size_t i) {
     return is_plain(all[i]) && !all[i].beside &&
-           site(all[i]).name != "broadcast";
+           site(all[i]).name != "broadcast" && next_on(all, i, all[i].axis);
   }));
   const bool fails = !options_.timing || random_.chance(40);
   // Without start times a stalled device looks like all the others.
@@ -209,6 +214,9 @@ Result<Planned> Planner::stall() {
   }
   planned_.truth.kind = "device_stalled";
   planned_.truth.culprits = {spot.rank};
+  // The dump of a rank that has not ended what others have may be an older one.
+  if (!options_.timing)
+    planned_.truth.also = {{"all_joined_stuck", {}}, {"inconclusive", {}}};
   involve_group(spot, actions(spot.rank, spot.step)[spot.index].axis);
   return planned_;
 }
@@ -260,7 +268,8 @@ Result<Planned> Planner::mismatch() {
   using enum FaultKind;
   const Spot spot = TRY(find([&](int rank, const Actions& all, std::size_t i) {
     return is_plain(all[i]) && size(rank, all[i].axis) > 2 &&
-           (options_.kind == kTypeMismatch || !site(all[i]).inputs.empty());
+           (options_.kind == kTypeMismatch ||
+            site(all[i]).name.find("barrier") == std::string_view::npos);
   }));
   const Action old = actions(spot.rank, spot.step)[spot.index];
   const SiteId made =
@@ -347,6 +356,9 @@ Result<Planned> Planner::swap() {
   });
   planned_.truth.kind = "order_mismatch";
   planned_.truth.culprits = {spot.rank};
+  // Of two that differ, either may be right.
+  if (size(spot.rank, inner) == 2)
+    planned_.truth.also = {{"order_mismatch", group_of(spot.rank, inner)}};
   involve_group(spot, inner);
   return planned_;
 }
@@ -474,7 +486,7 @@ Result<Planned> Planner::straggle() {
   planned_.truth.kind = "straggler";
   planned_.truth.culprits = {rank};
   if (!options_.full_history)
-    planned_.truth.accept = {"healthy", "inconclusive"};
+    planned_.truth.also = {{"healthy", {}}, {"inconclusive", {}}};
   return planned_;
 }
 

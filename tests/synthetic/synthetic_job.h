@@ -27,6 +27,7 @@ struct JobOptions {
   std::string backend = "nccl";
   std::vector<std::string> versions = {"2.10"};  // rank by rank, in turn
   std::size_t ring = 2000;
+  bool short_ring = false;  // instead: it holds little more than one step
   // So many steps that every rank's ring is full; 0: as the schedule says.
   std::size_t fill_ring_with = 0;
   bool timing = false;

@@ -24,6 +24,15 @@ bool Truth::allows(const Answer& answer) const {
   if (answer.culprits == culprits &&
       (answer.kind == kind || std::ranges::count(accept, answer.kind) > 0))
     return true;
+  if (answer.kind == "no_dump" &&
+      (kind == "no_dump" || kind == "all_joined_stuck") &&
+      std::ranges::includes(answer.culprits, culprits) &&
+      std::ranges::all_of(answer.culprits, [&](int rank) {
+        return std::ranges::count(culprits, rank) +
+                   std::ranges::count(doubtful, rank) >
+               0;
+      }))
+    return true;
   return std::ranges::count(also, answer) > 0;
 }
 
