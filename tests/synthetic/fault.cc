@@ -282,7 +282,13 @@ Result<Planned> Planner::mismatch() {
   });
   if (options_.kind != kTypeMismatch && options_.full_history &&
       !options_.gloo) {
-    const bool goes_on = options_.kind == kSizeMismatch && random_.chance(30);
+    // The others don't notice, and hang in what comes next.
+    const auto next =
+        next_on(actions(spot.rank, spot.step), spot.index, old.axis);
+    const bool goes_on =
+        options_.kind == kSizeMismatch && next && random_.chance(30);
+    if (goes_on)
+      flag({spot.rank, spot.step, *next}, &Action::never_ends);
     planned_.disagreement = goes_on              ? Disagreement::kNobodyNotices
                             : random_.chance(40) ? Disagreement::kMinoritySticks
                                                  : Disagreement::kAllStick;
@@ -312,7 +318,7 @@ Result<Planned> Planner::skip_or_repeat() {
   planned_.truth.kind =
       one.name != other.name ? "type_mismatch" : "size_mismatch";
   planned_.truth.accept = {"type_mismatch", "size_mismatch", "dtype_mismatch",
-                           "never_joined"};
+                           "never_joined", "order_mismatch"};
   planned_.truth.culprits = {spot.rank};
   planned_.truth.findings = {skipped ? "skipped_operation" : "extra_operation"};
   involve_group(spot, axis);

@@ -24,9 +24,12 @@ bool Truth::allows(const Answer& answer) const {
   if (answer.culprits == culprits &&
       (answer.kind == kind || std::ranges::count(accept, answer.kind) > 0))
     return true;
+  const bool nobody = std::ranges::any_of(
+      also, [](const Answer& other) { return other.culprits.empty(); });
   if (answer.kind == "no_dump" &&
-      (kind == "no_dump" || kind == "all_joined_stuck") &&
-      std::ranges::includes(answer.culprits, culprits) &&
+      (nobody || kind == "all_joined_stuck" ||
+       (kind == "no_dump" &&
+        std::ranges::includes(answer.culprits, culprits))) &&
       std::ranges::all_of(answer.culprits, [&](int rank) {
         return std::ranges::count(culprits, rank) +
                    std::ranges::count(doubtful, rank) >
