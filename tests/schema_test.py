@@ -49,17 +49,24 @@ def main():
     collected = answers(program, "version", "--json")
     collected += answers(program, "pickle", "--json", *files)
     collected += answers(program, "pickle", "--json", "--disassemble", *files)
-    assert len(collected) == 1 + 2 * len(files), len(collected)
+    jobs = sorted(glob.glob(os.path.join(DATA, "flight*", "*")))
+    for job in jobs:
+        collected += answers(program, "trace", "--json", job)
+    assert len(collected) == 1 + 2 * len(files) + len(jobs), len(collected)
     for path in checkpoints():
         collected += answers(program, "ckpt", "ls", "--all", "--json", path)
         collected += answers(program, "ckpt", "digest", "--json", path)
     validators = {}
+    validated = {}
     for answer in collected:
         name = answer["schema"]
         validators.setdefault(name, validator(name)).validate(answer)
+        validated[name] = answer
     # A schema that takes anything would pass the above.
     broken = dict(collected[1], verdict={"runs_code": "perhaps"})
     assert not validators["postflight.pickle/1"].is_valid(broken)
+    broken = dict(validated["postflight.trace/1"], verdict={"kind": "perhaps"})
+    assert not validators["postflight.trace/1"].is_valid(broken)
     print("%d answers fit %s" % (len(collected), ", ".join(sorted(validators))))
 
 

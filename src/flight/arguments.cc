@@ -101,9 +101,8 @@ std::optional<Disagreement> compare_types(const Job& job,
     return std::nullopt;
   Disagreement found = vote.count(Argument::kType);
   found.difference =
-      fmt::format("{} instead of {}",
-                  job.operation(job.tables.call(found.minority_call)).name,
-                  job.operation(job.tables.call(found.majority_call)).name);
+      fmt::format("called {} instead of",
+                  job.operation(job.tables.call(found.minority_call)).name);
   return found;
 }
 
@@ -111,9 +110,11 @@ std::string size_difference(const Job& job, const Disagreement& found) {
   const Call& few = job.tables.call(found.minority_call);
   const Call& many = job.tables.call(found.majority_call);
   if (few.inputs != many.inputs)
-    return fmt::format("input {} instead of {}", shapes_text(job, few.inputs),
+    return fmt::format("passed input {} instead of {} to",
+                       shapes_text(job, few.inputs),
                        shapes_text(job, many.inputs));
-  return fmt::format("output {} instead of {}", shapes_text(job, few.outputs),
+  return fmt::format("passed output {} instead of {} to",
+                     shapes_text(job, few.outputs),
                      shapes_text(job, many.outputs));
 }
 
@@ -199,8 +200,8 @@ std::optional<Disagreement> compare_exchanged(const Job& job,
       found.minority.push_back(one.rank);
   found.difference =
       difference > 0
-          ? fmt::format("{} elements are sent that nobody receives", difference)
-          : fmt::format("{} elements are expected that nobody sends",
+          ? fmt::format("sent {} elements that nobody expects in", difference)
+          : fmt::format("expects {} elements that nobody sends in",
                         -difference);
   return found;
 }
@@ -226,7 +227,7 @@ std::optional<Disagreement> compare_rooted(const Job& job,
                             .majority_call = roots[0].call,
                             .minority_call = roots[1].call,
                             .decided = roots.size() == 2,
-                            .difference = "it takes itself for the root"};
+                            .difference = "took itself for the root of"};
       for (std::size_t i = 1; i < roots.size(); ++i)
         found.minority.push_back(roots[i].rank);
       return found;
@@ -291,7 +292,7 @@ std::optional<Disagreement> compare_dtypes(const Job& job,
     return std::nullopt;
   Disagreement found = vote.count(Argument::kDtype);
   found.difference = fmt::format(
-      "{} instead of {}",
+      "passed {} instead of {} to",
       dtypes_text(job, job.tables.call(found.minority_call).input_dtypes),
       dtypes_text(job, job.tables.call(found.majority_call).input_dtypes));
   return found;

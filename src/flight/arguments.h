@@ -25,8 +25,10 @@ struct Disagreement {
   std::vector<Rank> minority;  // those at fault
   CallId majority_call;
   CallId minority_call;
-  bool decided = true;     // false: no side has more ranks than the others
-  std::string difference;  // "all_gather instead of all_reduce"
+  bool decided = true;  // false: no side has more ranks than the others
+  // What they did: "called all_gather instead of", "passed Half to"; the
+  // operation follows.
+  std::string difference;
 };
 
 // Compares what the ranks of a group passed to one collective, by that

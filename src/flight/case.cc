@@ -19,11 +19,32 @@ std::string Case::group_text(GroupId id) const {
   return std::string(job.text(label));
 }
 
-std::string Case::operation_text(const Wait& wait) const {
+namespace {
+
+Operation operation_of(const Case& facts, const Wait& wait) {
   const Wait::Waiter& waiter = wait.waiting[0];
-  const RankDump* const dump = job.find(graph.world[waiter.rank]);
-  const Call& call = job.call(dump->entries[waiter.entry]);
-  return std::string(job.operation(call).name);
+  const RankDump* const dump = facts.job.find(facts.graph.world[waiter.rank]);
+  return facts.job.operation(facts.job.call(dump->entries[waiter.entry]));
+}
+
+}  // namespace
+
+std::string Case::operation_text(const Wait& wait) const {
+  return std::string(operation_of(*this, wait).name);
+}
+
+bool Case::needs_all(const Wait& wait) const {
+  return operation_of(*this, wait).needs_all();
+}
+
+std::string Case::missed_text(const Wait& wait) const {
+  if (!wait.transfer)
+    return "joined " + wait_text(wait);
+  return fmt::format("{} rank {} {} in {}",
+                     wait.transfer->send ? "received what" : "sent what",
+                     graph.world[wait.waiting[0].rank].value,
+                     wait.transfer->send ? "sends" : "waits for",
+                     group_text(wait.group));
 }
 
 std::string Case::wait_text(const Wait& wait) const {

@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-void add_missing_dumps(const Case& facts, std::vector<Finding>& findings) {
+void add_missing_dumps(const Case& facts, const Verdict& verdict,
+                       std::vector<Finding>& findings) {
   const std::vector<Rank> missing = facts.job.without_dump();
-  if (missing.empty())
+  if (missing.empty() || missing == verdict.culprits)
     return;
   std::vector<Rank> empty;
   for (const SkippedFile& file : facts.job.skipped)
@@ -28,11 +29,7 @@ void add_missing_dumps(const Case& facts, std::vector<Finding>& findings) {
     message +=
         fmt::format("; the file{} of {} {} empty", empty.size() == 1 ? "" : "s",
                     Case::ranks_text(empty), empty.size() == 1 ? "is" : "are");
-  // A host of which no rank is left.
-  std::map<std::string, std::size_t> hosts;
-  for (const RankDump& dump : facts.job.ranks)
-    if (!dump.host.empty())
-      ++hosts[dump.host];
+
   findings.push_back({"missing_dumps", Severity::kWarning, message, ""});
 }
 
@@ -204,10 +201,14 @@ void add_divergences(const Case& facts, const Verdict& verdict,
       continue;
     findings.push_back(
         {"arguments_differ", Severity::kWarning,
-         fmt::format("{}: {}, in #{} of {}",
+         fmt::format("{} {} {} #{} of {}",
                      Case::ranks_text(divergence.disagreement.minority),
-                     divergence.disagreement.difference, divergence.sequence,
-                     facts.group_text(divergence.group)),
+                     divergence.disagreement.difference,
+                     facts.job
+                         .operation(facts.job.tables.call(
+                             divergence.disagreement.majority_call))
+                         .name,
+                     divergence.sequence, facts.group_text(divergence.group)),
          ""});
   }
 }
@@ -216,7 +217,7 @@ void add_divergences(const Case& facts, const Verdict& verdict,
 
 void add_findings(const Case& facts, Verdict& verdict) {
   std::vector<Finding>& findings = verdict.findings;
-  add_missing_dumps(facts, findings);
+  add_missing_dumps(facts, verdict, findings);
   add_divergences(facts, verdict, findings);
   add_timeouts(facts, findings);
   add_aborted(facts, findings);

@@ -33,6 +33,13 @@ struct Operation {
   std::int32_t source = -1;
   std::int32_t destination = -1;
 
+  // Whether it can end on no rank before all have joined: a broadcast can, on
+  // its root.
+  bool needs_all() const {
+    using enum OperationKind;
+    return kind == kAllReduce || kind == kAllGather || kind == kReduceScatter ||
+           kind == kBarrier || kind == kAllToAll;
+  }
   bool point_to_point() const {
     return kind == OperationKind::kSend || kind == OperationKind::kReceive;
   }

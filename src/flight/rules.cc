@@ -191,13 +191,8 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
                            ? Confidence::kCertain
                            : Confidence::kLikely;
   verdict.summary = fmt::format(
-      "{} passed {} to {} #{} of {}", Case::ranks_text(found.minority),
-      found.difference, verdict.operation, first->sequence,
-      facts.group_text(first->group));
-  if (found.argument == Argument::kType)
-    verdict.summary = fmt::format(
-        "{} called {} as #{} of {}", Case::ranks_text(found.minority),
-        found.difference, first->sequence, facts.group_text(first->group));
+      "{} {} {} #{} of {}", Case::ranks_text(found.minority), found.difference,
+      verdict.operation, first->sequence, facts.group_text(first->group));
   for (const Lane& other : facts.timeline.lanes(first->group))
     if (const Slot* const at = other.find(first->sequence);
         at != nullptr && verdict.evidence.size() < 64)
@@ -257,10 +252,10 @@ std::optional<Verdict> blame_idle(const Case& facts) {
                            ? Confidence::kCertain
                            : Confidence::kLikely;
   verdict.summary = fmt::format(
-      "{} never {} {}; {} of {} ranks wait for {}",
-      Case::ranks_text(verdict.culprits), wait.transfer ? "met" : "joined",
-      facts.wait_text(wait), waiting.size(), facts.graph.world.size(),
-      idle.size() == 1 ? "it" : "them");
+      "{} never {}; {} of {} ranks {} for {}",
+      Case::ranks_text(verdict.culprits), facts.missed_text(wait),
+      waiting.size(), facts.graph.world.size(),
+      waiting.size() == 1 ? "waits" : "wait", idle.size() == 1 ? "it" : "them");
   add_waiting(facts, wait, verdict);
   add_last(facts, verdict.culprits, verdict);
   return verdict;
@@ -352,11 +347,11 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
     add_waiting(facts, wait, verdict);
     return verdict;
   }
-  verdict.summary =
-      fmt::format("{} left no dump, and {} of {} ranks wait for {} in {}",
-                  Case::ranks_text(verdict.culprits), waiting.size(),
-                  facts.graph.world.size(), unknown.size() == 1 ? "it" : "them",
-                  facts.wait_text(wait));
+  verdict.summary = fmt::format(
+      "{} left no dump, and {} of {} ranks {} for {} in {}",
+      Case::ranks_text(verdict.culprits), waiting.size(),
+      facts.graph.world.size(), waiting.size() == 1 ? "waits" : "wait",
+      unknown.size() == 1 ? "it" : "them", facts.wait_text(wait));
   add_waiting(facts, wait, verdict);
   return verdict;
 }
@@ -398,10 +393,9 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
     verdict.culprits = ranks_at(facts, unmatched->absent);
     verdict.confidence = Confidence::kLikely;
     tell_operation(facts, *unmatched, verdict);
-    verdict.summary = fmt::format(
-        "{} never met {} of rank {}", Case::ranks_text(verdict.culprits),
-        facts.wait_text(*unmatched),
-        facts.graph.world[unmatched->waiting[0].rank].value);
+    verdict.summary =
+        fmt::format("{} never {}", Case::ranks_text(verdict.culprits),
+                    facts.missed_text(*unmatched));
     add_waiting(facts, *unmatched, verdict);
     add_last(facts, verdict.culprits, verdict);
     return verdict;
@@ -438,12 +432,16 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
 
 std::optional<Verdict> call_stuck(const Case& facts) {
   const Wait* stuck = nullptr;
-  bool moving = true;
+  // What needs all can't be done by one and not by the others for long.
+  const bool moving =
+      std::ranges::any_of(facts.graph.waits, [&](const Wait& wait) {
+        return !wait.done.empty() && !wait.transfer && facts.needs_all(wait);
+      });
   for (const WaitRoot& root : facts.graph.roots) {
     if (root.kind != WaitRoot::Kind::kStuck)
       continue;
     const Wait& wait = facts.graph.waits[root.waits[0]];
-    moving &= !wait.done.empty();
+
     const bool better = stuck == nullptr ||
                         std::tuple(stuck->done.empty(), stuck->waiting.size()) <
                             std::tuple(wait.done.empty(), wait.waiting.size());

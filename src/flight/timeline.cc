@@ -20,13 +20,6 @@ bool closes_batch(const Operation& operation) {
   return operation.kind == OperationKind::kCoalesced;
 }
 
-bool needs_all(const Operation& operation) {
-  using enum OperationKind;
-  return operation.kind == kAllReduce || operation.kind == kAllGather ||
-         operation.kind == kReduceScatter || operation.kind == kBarrier ||
-         operation.kind == kAllToAll;
-}
-
 }  // namespace
 
 const Slot* Lane::find(std::int64_t sequence) const {
@@ -321,7 +314,8 @@ void Timeline::find_stale() {
         if (!slot->done || slot->weak)
           continue;
         const Entry entry = lane.dump->entries[slot->entry];
-        if (!completes(entry) || !needs_all(job_->operation(job_->call(entry))))
+        if (!completes(entry) ||
+            !job_->operation(job_->call(entry)).needs_all())
           continue;
         all_joined = slot->sequence;
         break;

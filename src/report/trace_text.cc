@@ -76,11 +76,11 @@ std::string what_of(const Job& job, const RankStanding& one) {
       one.standing != Standing::kStalled)
     text = "last: ";
   text += operation_label(job, entry);
+  if (const std::string place = place_label(job, entry); !place.empty())
+    text += "  " + place;
   text += fmt::format("  {}", group_label(job, job.group(call.group)));
   if (const std::string tensors = tensors_label(job, call); !tensors.empty())
     text += "  " + tensors;
-  if (const std::string place = place_label(job, entry); !place.empty())
-    text += "  " + place;
   return text;
 }
 
@@ -197,7 +197,8 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
   const Entry there = job.find(other->rank)->entries[*other->entry];
   const std::string mine = place_label(job, here);
   const std::string theirs = place_label(job, there);
-  if (mine.empty() && theirs.empty())
+  if (mine == theirs &&
+      operation_label(job, here) == operation_label(job, there))
     return;
   out += fmt::format(
       "\n  {}{}\n",
