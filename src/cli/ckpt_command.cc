@@ -52,6 +52,22 @@ Result<std::vector<std::uint32_t>> picked_nodes(
   return nodes;
 }
 
+Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
+                                 const std::string& name) {
+  std::uint32_t plain = kNoIndex;
+  const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (checkpoint.path_of(i) == name)
+      return i;
+    if (plain == kNoIndex && plain_path(checkpoint, i) == name)
+      plain = i;
+  }
+  if (plain != kNoIndex)
+    return plain;
+  return fail(ErrorKind::kUsage,
+              "no key is called {}; postflight ckpt ls --all shows them", name);
+}
+
 Exit verdict_of(const std::vector<Finding>& findings, bool strict) {
   const bool bad =
       std::ranges::any_of(findings, [strict](const Finding& finding) {
@@ -62,17 +78,20 @@ Exit verdict_of(const std::vector<Finding>& findings, bool strict) {
 }
 
 Command ckpt_command() {
-  return {.name = "ckpt",
-          .sentence =
-              "Reads checkpoints of every kind without running anything in "
-              "them.",
-          .examples = {{"postflight ckpt ls model.pt", "what is in it"},
-                       {"postflight ckpt digest model.pt",
-                        "a SHA-256 for each tensor"},
-                       {"postflight ckpt ls --help", "all about one command"}},
-          .declare = {},
-          .hidden = false,
-          .commands = {ckpt_ls_command(), ckpt_digest_command()}};
+  return {
+      .name = "ckpt",
+      .sentence =
+          "Reads checkpoints of every kind without running anything in "
+          "them.",
+      .examples = {{"postflight ckpt ls model.pt", "what is in it"},
+                   {"postflight ckpt verify model.pt", "is it whole?"},
+                   {"postflight ckpt read model.pt -o model.safetensors",
+                    "its tensors in another format"},
+                   {"postflight ckpt ls --help", "all about one command"}},
+      .declare = {},
+      .hidden = false,
+      .commands = {ckpt_ls_command(), ckpt_show_command(), ckpt_read_command(),
+                   ckpt_digest_command(), ckpt_verify_command()}};
 }
 
 }  // namespace postflight

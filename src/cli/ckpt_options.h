@@ -34,10 +34,17 @@ Result<std::vector<std::uint32_t>> picked_nodes(
     const Checkpoint& checkpoint, const CheckpointOptions& options,
     bool all = false);
 
+// The one node a text names: its printed path, or the path without quotes.
+Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
+                                 const std::string& name);
+
 // 1 if any finding is an error (or, if strict, a warning).
 Exit verdict_of(const std::vector<Finding>& findings, bool strict = false);
 
 Command ckpt_ls_command();
 Command ckpt_digest_command();
+Command ckpt_read_command();
+Command ckpt_show_command();
+Command ckpt_verify_command();
 
 }  // namespace postflight

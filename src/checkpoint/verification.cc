@@ -1,0 +1,139 @@
+#include "checkpoint/verification.h"
+
+#include <algorithm>
+#include <map>
+
+#include "pickle/audit.h"
+
+namespace postflight {
+namespace {
+
+void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
+  std::uint64_t shown = 0;
+  constexpr std::uint64_t kMostShown = 100;
+  for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[i]);
+    if (tensor == nullptr)
+      continue;
+    ++result.tensors;
+    if (tensor->problem.empty())
+      continue;
+    ++result.unreadable;
+    if (shown++ < kMostShown)
+      result.findings.push_back({"tensor_unreadable", Severity::kError,
+                                 std::string(tensor->problem),
+                                 checkpoint.path_of(i)});
+  }
+  if (shown > kMostShown)
+    result.findings.push_back(
+        {"tensor_unreadable", Severity::kError,
+         fmt::format("{} more tensors cannot be read", shown - kMostShown),
+         ""});
+}
+
+void verify_code(const Checkpoint& checkpoint, Verification& result) {
+  for (const auto& file : checkpoint.files)
+    for (const auto& machine : file->machines) {
+      const Audit found = audit(*machine);
+      if (!found.runs_code())
+        continue;
+      const auto worst =
+          std::ranges::max_element(found.calls, {}, &CallUse::trust);
+      const std::string what =
+          worst != found.calls.end() && worst->trust > Trust::kTorch
+              ? "call " + worst->callable
+              : "import names we know nothing about";
+      result.findings.push_back(
+          {"runs_code",
+           found.worst() == Trust::kDangerous ? Severity::kError
+                                              : Severity::kWarning,
+           fmt::format("loading it in Python would {}; postflight pickle shows "
+                       "what it would run",
+                       what),
+           file->path().filename().string()});
+    }
+}
+
+}  // namespace
+
+Verification verify(const Checkpoint& checkpoint,
+                    const VerifyOptions& options) {
+  Verification result;
+  result.findings = checkpoint.findings;
+  for (const auto& file : checkpoint.files)
+    if (file->zip)
+      verify_archive(checkpoint, *file, options, result);
+  verify_tensors(checkpoint, result);
+  verify_code(checkpoint, result);
+  if (checkpoint.format == Format::kRanks)
+    verify_ranks(checkpoint, result);
+  return result;
+}
+
+void verify_ranks(const Checkpoint& checkpoint, Verification& result) {
+  const std::span<const Node> nodes = checkpoint.nodes();
+  if (nodes.empty() || nodes[0].kind != NodeKind::kDict || nodes.size() < 2 ||
+      nodes[1].key.kind != Key::Kind::kInteger)
+    return;  // only one rank was asked for
+  struct Place {
+    std::string dtype;
+    std::vector<std::int64_t> shape;
+    std::uint64_t ranks = 0;
+    bool same_dtype = true;
+    bool same_shape = true;
+  };
+  std::map<std::string, Place> places;
+  std::int64_t expected = 0;
+  std::uint64_t ranks = 0;
+  for (std::uint32_t top = 1; top < nodes.size(); top = nodes[top].end) {
+    const std::int64_t rank = nodes[top].key.number;
+    for (; expected < rank && result.findings.size() < 1000; ++expected)
+      result.findings.push_back(
+          {"missing_rank", Severity::kError,
+           fmt::format("rank {} has no file, though rank {} has one", expected,
+                       rank),
+           fmt::format("checkpoint_{}.pt", expected)});
+    expected = rank + 1;
+    ++ranks;
+    for (std::uint32_t i = top; i < nodes[top].end; ++i) {
+      const Tensor* const tensor = checkpoint.tensor_at(nodes[i]);
+      if (tensor == nullptr)
+        continue;
+      std::string path;
+      const std::vector<Key> keys = checkpoint.keys_to(i);
+      for (std::size_t k = 1; k < keys.size(); ++k)
+        append_key(keys[k], path);
+      const auto [at, fresh] = places.try_emplace(path);
+      Place& place = at->second;
+      if (fresh) {
+        place.dtype = tensor->dtype.name;
+        place.shape.assign(tensor->shape.begin(), tensor->shape.end());
+      }
+      place.same_dtype &= place.dtype == tensor->dtype.name;
+      place.same_shape &= std::ranges::equal(place.shape, tensor->shape);
+      ++place.ranks;
+    }
+  }
+  std::uint64_t other_shapes = 0;
+  for (const auto& [path, place] : places) {
+    if (place.ranks < ranks)
+      result.findings.push_back(
+          {"rank_keys", Severity::kWarning,
+           fmt::format("only {} of {} ranks have this tensor", place.ranks,
+                       ranks),
+           path});
+    if (!place.same_dtype)
+      result.findings.push_back({"rank_dtypes", Severity::kWarning,
+                                 "its dtype differs between ranks", path});
+    other_shapes += place.same_shape ? 0 : 1;
+  }
+  if (other_shapes > 0)
+    result.findings.push_back(
+        {"rank_shapes", Severity::kNote,
+         fmt::format("{} tensors have different shapes on different ranks, as "
+                     "uneven shards do",
+                     other_shapes),
+         ""});
+}
+
+}  // namespace postflight

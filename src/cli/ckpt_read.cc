@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/atomic_file.h"
+#include "base/escape.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "checkpoint/key_filter.h"
+#include "checkpoint/map_location.h"
+#include "checkpoint/template.h"
+#include "checkpoint/tensor_export.h"
+#include "checkpoint/tensor_slice.h"
+#include "cli/ckpt_options.h"
+#include "report/checkpoint_report.h"
+#include "report/finding_text.h"
+
+namespace postflight {
+namespace {
+
+struct ReadCommandOptions : CheckpointOptions {
+  std::string template_file;
+  std::string slice;
+  std::string map_location;
+  std::string format;
+  std::string output;
+};
+
+Result<ExportFormat> format_of(const ReadCommandOptions& options) {
+  const auto is = [&options](std::string_view name) {
+    return options.format == name ||
+           (options.format.empty() &&
+            options.output.ends_with(fmt::format(".{}", name)));
+  };
+  if (is("npy"))
+    return ExportFormat::kNpy;
+  if (is("npz"))
+    return ExportFormat::kNpz;
+  if (is("safetensors"))
+    return ExportFormat::kSafetensors;
+  if (is("raw") || is("bin"))
+    return ExportFormat::kRaw;
+  return fail(ErrorKind::kUsage,
+              "what is {} to be? Give --format npy, npz, safetensors or raw",
+              options.output);
+}
+
+struct Picked {
+  std::vector<std::uint32_t> nodes;
+  std::vector<TensorSlice> slices;  // beside the nodes, if there are any
+  std::vector<std::string> missing;
+  std::vector<std::string> unexpected;
+};
+
+Result<Picked> pick(const Checkpoint& checkpoint,
+                    const ReadCommandOptions& options) {
+  Picked picked;
+  if (options.template_file.empty()) {
+    picked.nodes = TRY(picked_nodes(checkpoint, options));
+  } else {
+    const MappedFile text = TRY(MappedFile::open(options.template_file));
+    const Template wanted = TRY(parse_template(text.bytes()));
+    Selection selection = TRY(select(checkpoint, 0, wanted));
+    for (const Selection::Chosen& chosen : selection.tensors)
+      picked.nodes.push_back(chosen.node);
+    picked.missing = std::move(selection.missing);
+    picked.unexpected = std::move(selection.unexpected);
+  }
+  std::erase_if(picked.nodes, [&checkpoint](std::uint32_t node) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
+    return tensor->has_parts() || tensor->storage == kNoIndex;
+  });
+  return picked;
+}
+
+Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
+                   const ReadCommandOptions& options, Session& session) {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < picked.nodes.size(); ++i) {
+    const Tensor* tensor =
+        checkpoint.tensor_at(checkpoint.nodes()[picked.nodes[i]]);
+    if (!tensor->problem.empty())
+      return fail(ErrorKind::kCorrupt, "{}: {}",
+                  checkpoint.path_of(picked.nodes[i]), tensor->problem);
+    if (!picked.slices.empty())
+      tensor = &picked.slices[i].tensor;
+    tensors.push_back({plain_path(checkpoint, picked.nodes[i]), tensor});
+  }
+  const ExportFormat format = TRY(format_of(options));
+  const TensorReader reader(checkpoint, {.threads = options.threads});
+  if (options.output == "-")
+    return export_tensors(reader, format, tensors,
+                          [&session](Bytes piece) -> Result<> {
+                            session.print(as_text(piece));
+                            return {};
+                          });
+  AtomicFile file = TRY(AtomicFile::create(options.output));
+  TRY(export_tensors(reader, format, tensors,
+                     [&file](Bytes piece) { return file.write(piece); }));
+  return file.commit();
+}
+
+void write_texts(std::string_view key, const std::vector<std::string>& all,
+                 Output& out) {
+  out += fmt::format(",\"{}\":[", key);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    out += i == 0 ? "{" : ",{";
+    write_json_field("key", all[i], out);
+    out += "}";
+  }
+  out += "]";
+}
+
+void report(const Checkpoint& checkpoint, const Picked& picked,
+            const MapLocation& map, const ReadCommandOptions& options,
+            Session& session) {
+  Output out([&session](std::string_view piece) { session.print(piece); });
+  const auto tensor_at = [&](std::size_t i) -> const Tensor& {
+    return picked.slices.empty()
+               ? *checkpoint.tensor_at(checkpoint.nodes()[picked.nodes[i]])
+               : picked.slices[i].tensor;
+  };
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < picked.nodes.size(); ++i)
+    bytes += tensor_at(i).bytes();
+  if (!session.options().json) {
+    out += fmt::format("{} tensor{}, {}{}\n", picked.nodes.size(),
+                       picked.nodes.size() == 1 ? "" : "s", human_bytes(bytes),
+                       options.output.empty()
+                           ? ""
+                           : " -> " + escape_for_terminal(options.output));
+    for (const std::string& key : picked.missing)
+      out += fmt::format("  missing     {}\n", escape_for_terminal(key));
+    for (const std::string& key : picked.unexpected)
+      out += fmt::format("  unexpected  {}\n", escape_for_terminal(key));
+    return;
+  }
+  out += "{\"schema\":\"postflight.ckpt.read/1\",";
+  write_json_field("file", options.path, out);
+  out += ",\"tensors\":[";
+  for (std::size_t i = 0; i < picked.nodes.size(); ++i) {
+    out += i == 0 ? "{" : ",{";
+    write_path_json(checkpoint, picked.nodes[i], out);
+    out += ",";
+    write_type_json(tensor_at(i), out);
+    out += ",";
+    write_json_field("device", map(tensor_at(i).device), out);
+    out += "}";
+  }
+  out += "]";
+  write_texts("missing", picked.missing, out);
+  write_texts("unexpected", picked.unexpected, out);
+  out += "}\n";
+}
+
+Result<Exit> read(const ReadCommandOptions& options, Session& session) {
+  const Checkpoint checkpoint = TRY(open_checkpoint(options));
+  const MapLocation map = TRY(MapLocation::parse(options.map_location));
+  Picked picked = TRY(pick(checkpoint, options));
+  if (!options.slice.empty())
+    for (const std::uint32_t node : picked.nodes) {
+      const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
+      Result<std::vector<SliceRange>> ranges =
+          parse_slice(options.slice, tensor.shape);
+      if (!ranges)
+        return tl::unexpected(
+            std::move(ranges.error()).in(checkpoint.path_of(node)));
+      picked.slices.push_back(slice_tensor(tensor, *ranges));
+    }
+  if (options.output.empty() && options.map_location != "meta")
+    return fail(ErrorKind::kUsage,
+                "say where it goes: -o FILE.npz, FILE.safetensors or -");
+  if (!options.output.empty() && options.map_location != "meta")
+    TRY(write_out(checkpoint, picked, options, session));
+  if (options.output != "-")
+    report(checkpoint, picked, map, options, session);
+  return picked.missing.empty() ? verdict_of(checkpoint.findings)
+                                : Exit::kFound;
+}
+
+Exit run(const ReadCommandOptions& options, Session& session) {
+  const Result<Exit> exit = read(options, session);
+  if (exit)
+    return *exit;
+  session.complain(exit.error());
+  return Exit::kCouldNotLook;
+}
+
+}  // namespace
+
+Command ckpt_read_command() {
+  return {
+      .name = "read",
+      .sentence =
+          "Writes tensors of a checkpoint, or slices of them, to a file.\n"
+          "Picked by a template, by key, or all. Exit 1 if a key of the "
+          "template is missing.",
+      .examples =
+          {{"postflight ckpt read model.pt -o model.safetensors", "all of it"},
+           {"postflight ckpt read ckpt/ --rank 3 --template t.json -o x.npz",
+            "what a template asks for"},
+           {"postflight ckpt read model.pt --keys emb --slice '[:128]' -o "
+            "e.npy",
+            "the first rows of one tensor"},
+           {"postflight ckpt read model.pt --keys emb --format raw -o - | wc "
+            "-c",
+            "to a pipe"}},
+      .declare = [](CLI::App& app) {
+        const auto options = std::make_shared<ReadCommandOptions>();
+        add_checkpoint_options(app, *options);
+        add_key_options(app, *options);
+        app.add_option("--template", options->template_file,
+                       "A JSON file with the tree that is wanted")
+            ->option_text("FILE");
+        app.add_option("--slice", options->slice,
+                       "Only these elements of each tensor")
+            ->option_text("[A:B:C, ...]");
+        app.add_option("--map-location", options->map_location,
+                       "The device to name instead; meta reads only shapes")
+            ->option_text("DEVICE|OLD=NEW,...");
+        app.add_option("--format", options->format,
+                       "If the name of the output does not say")
+            ->check(CLI::IsMember({"npy", "npz", "raw", "safetensors"}))
+            ->option_text("npy|npz|raw|safetensors");
+        app.add_option("-o,--output", options->output,
+                       "The file to write; - for standard output")
+            ->option_text("FILE");
+        add_threads_option(app, *options);
+        return [options](Session& session) { return run(*options, session); };
+      }};
+}
+
+}  // namespace postflight
