@@ -56,6 +56,10 @@ def main():
     for path in checkpoints():
         collected += answers(program, "ckpt", "ls", "--all", "--json", path)
         collected += answers(program, "ckpt", "digest", "--json", path)
+        collected += answers(program, "ckpt", "show", "--json", path)
+        collected += answers(program, "ckpt", "verify", "--json", path)
+        collected += answers(program, "ckpt", "read", "--json",
+                             "--map-location", "meta", path)
     validators = {}
     validated = {}
     for answer in collected:
