@@ -1,13 +1,12 @@
 #include "checkpoint/zip_directory.h"
 
+#include "checkpoint/crc32.h"
 #include "checkpoint/inflate.h"
 
 #include <algorithm>
 #include <compare>
 #include <iterator>
 #include <string>
-
-#include <zlib.h>
 
 namespace postflight {
 namespace {
@@ -110,8 +109,7 @@ std::string and_others(std::uint64_t count) {
 Result<CrcState> check_crc(const ZipEntry& entry, Bytes contents) {
   if (entry.crc32 == 0 && entry.size > 0)
     return CrcState::kAbsent;
-  const auto crc = static_cast<std::uint32_t>(crc32_z(
-      0, reinterpret_cast<const Bytef*>(contents.data()), contents.size()));
+  const std::uint32_t crc = crc32_of(contents);
   if (crc != entry.crc32)
     return fail(ErrorKind::kCorrupt,
                 "{}: its CRC-32 is {:08x}, but {:08x} when it was written; "
