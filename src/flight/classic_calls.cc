@@ -120,7 +120,7 @@ ClassicCalls::ClassicCalls(const Job& job) : job_(job) {
     const std::span<const TextId> names = tables.dtypes(id);
     std::vector<TextId> set(names.begin(), names.end());
     std::ranges::sort(set);
-    set.erase(std::ranges::unique(set).begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
     return dtype_sets.of(set);
   };
 

@@ -34,7 +34,7 @@ std::string dtype_set_text(const Tables& tables, DtypesId dtypes) {
   for (const TextId name : tables.dtypes(dtypes))
     names.push_back(tables.text(name));
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   if (names.empty())
     return "set()";
   std::string text = "{";
