@@ -37,7 +37,8 @@ ClassicBlame::ClassicBlame(const Job& job, const ClassicIndex& index,
   std::vector<std::uint32_t> resolved;
   for (std::uint32_t rank = 0; rank < job.ranks.size(); ++rank) {
     if (index.oldest_pending(rank) == ClassicPlace::kNone) {
-      standings_[rank] = Standing::kFree;
+      standings_[rank] =
+          index.waits_unrecorded(rank) ? Standing::kHeldUp : Standing::kFree;
       resolved.push_back(rank);
       continue;
     }

@@ -83,8 +83,10 @@ class ClassicIndex::RankReader {
 
   void finish() {
     for (auto& [group, state] : states_)
-      if (index_.cut_[rank_])
+      if (index_.cut_[rank_]) {
         drop_partial_batch(state.trace);
+        forget_finished_messages(state);
+      }
     for (auto& [group, state] : states_) {
       std::vector<ClassicTrace>& traces = index_.traces_[group.value];
       const auto number = static_cast<std::uint32_t>(traces.size());
@@ -104,6 +106,7 @@ class ClassicIndex::RankReader {
     std::vector<std::uint32_t> open_messages;
     std::int64_t open_sequence = 0;
     bool open_step = false;  // the last entry may have others behind it
+    std::vector<std::uint32_t> unclosed;  // messages, of all batches
   };
 
   GroupState& state_of(GroupId group) {
@@ -132,6 +135,7 @@ class ClassicIndex::RankReader {
     state.trace.point_to_point = true;
     const auto message = static_cast<std::uint32_t>(index_.messages_.size());
     state.open_messages.push_back(message);
+    state.unclosed.push_back(message);
     index_.places_[rank_][number] = {kMessages, message};
     index_.messages_.push_back(
         {.where = {rank_, number},
@@ -159,6 +163,8 @@ class ClassicIndex::RankReader {
   void close_messages(const Entry& entry, GroupState& state) {
     for (const std::uint32_t message : state.open_messages)
       index_.messages_[message].pending = is_pending(entry);
+    // They are the last ones.
+    state.unclosed.resize(state.unclosed.size() - state.open_messages.size());
     state.open_messages.clear();
     state.open_step = false;
   }
@@ -179,6 +185,26 @@ class ClassicIndex::RankReader {
     trace.steps.back().pending = is_pending(entry);
     // What closes a batch ends its step, but stands alone if it is the first.
     state.open_step = !(continues && facts.kind == OperationKind::kCoalesced);
+  }
+
+  // The messages of a batch read scheduled for ever. Where only active
+  // operations are listed they are there without what closed them; in a group
+  // without collectives the status then tells which of them are done.
+  void forget_finished_messages(const GroupState& state) {
+    if (!state.trace.steps.empty())
+      return;
+    for (const std::uint32_t number : state.unclosed) {
+      ClassicMessage& message = index_.messages_[number];
+      const Entry entry = dump_.entries[message.where.entry];
+      const auto status =
+          std::ranges::find(dump_.statuses, index_.job_.call(entry).local_group,
+                            &GroupStatus::local_group);
+      if (status == dump_.statuses.end() ||
+          entry.p2p_sequence > status->last_completed)
+        continue;
+      message.pending = false;
+      message.judged = false;
+    }
   }
 
   // A batch at the cut may have lost its beginning.
@@ -308,7 +334,16 @@ void ClassicIndex::find_oldest_pending() {
       }
     }
     oldest_pending_.push_back(oldest);
+    waits_unrecorded_.push_back(oldest == ClassicPlace::kNone &&
+                                has_unrecorded_wait(job_.ranks[rank]));
   }
+}
+
+bool ClassicIndex::has_unrecorded_wait(const RankDump& dump) const {
+  return !dump.entries.empty() && calls_.facts(dump.entries.call(0)).gloo &&
+         std::ranges::any_of(dump.statuses, [](const GroupStatus& status) {
+           return status.last_enqueued > status.last_completed;
+         });
 }
 
 }  // namespace postflight

@@ -99,6 +99,11 @@ class ClassicIndex {
   std::uint32_t oldest_pending(std::uint32_t rank) const {
     return oldest_pending_[rank];
   }
+  // Whether the rank waits in something that its recorder has no entry of:
+  // gloo counts messages, but does not list them.
+  bool waits_unrecorded(std::uint32_t rank) const {
+    return waits_unrecorded_[rank];
+  }
   // Whether older entries of the rank were overwritten or left out.
   bool is_cut(std::uint32_t rank) const { return cut_[rank]; }
 
@@ -109,6 +114,7 @@ class ClassicIndex {
   void pair_messages();
   void list_members();
   void find_oldest_pending();
+  bool has_unrecorded_wait(const RankDump& dump) const;
 
   const Job& job_;
   const ClassicCalls& calls_;
@@ -120,6 +126,7 @@ class ClassicIndex {
   std::vector<std::vector<ClassicPlace>> places_;
   std::vector<std::uint32_t> oldest_pending_;
   std::vector<bool> cut_;
+  std::vector<bool> waits_unrecorded_;
 };
 
 }  // namespace postflight
