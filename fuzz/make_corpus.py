@@ -8,6 +8,7 @@ real files from tests/data, and what a hostile writer would make of them.
 import gzip
 import io
 import pathlib
+import pickle
 import struct
 import sys
 import tarfile
@@ -218,7 +219,67 @@ def tar_seeds():
         ) + bytes(1024)
 
 
+def samples(*names):
+    def seeds():
+        for name in names:
+            path = HERE.parent / "tests/data" / name
+            yield path.name, path.read_bytes()
+
+    return seeds
+
+
+def tar_checkpoint_seeds():
+    """What torch before 0.1.10 wrote: two tensors, a storage, a view of it."""
+
+    class Key:
+        def __init__(self, key):
+            self.key = key
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value):
+            return value.key if isinstance(value, Key) else None
+
+    def dumped(value):
+        return pickle.dumps(value, 2)
+
+    def named(key, other):
+        parts = dumped((key, other))
+        # One more item: a global, put in before the pair becomes a triple.
+        return parts[:-4] + b"ctorch\nFloatStorage\n" + b"\x87" + b"."
+
+    out = io.BytesIO()
+    Pickler(out, 2).dump({"w": Key(7), "n": 3, "s": Key(3)})
+    storages = (dumped(1) + named(3, "cpu") + struct.pack("<q", 6)
+                + struct.pack("<6f", *range(6)) + dumped([(4, 3, 2, 2)]))
+    tensors = (dumped(2) + named(7, 3) + struct.pack("<ii", 2, 0)
+               + struct.pack("<5q", 2, 2, 3, 1, 1) + named(8, 4)
+               + struct.pack("<ii", 1, 0) + struct.pack("<3q", 2, 1, 0))
+    members = {"sys_info": dumped({"protocol_version": 1000}),
+               "pickle": out.getvalue(), "storages": storages,
+               "tensors": tensors}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w",
+                      format=tarfile.USTAR_FORMAT) as tar:
+        for name, contents in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            tar.addfile(info, io.BytesIO(contents))
+    yield "views.tar", packed.getvalue()
+
+
 NOUNS = {
+    "checkpoint": samples(
+        *(f"ckpt/{name}.pt" for name in (
+            "basic", "views", "sparse", "quantized", "conj_neg", "meta",
+            "params", "evil_reduce", "torchscript")),
+        *(f"ckpt_more/{name}.pt" for name in (
+            "cycle", "dtensor", "empties", "jagged", "numpy", "objects",
+            "packaged", "rezipped_deflated", "truncated", "bitflip"))),
+    "legacy": samples("ckpt/legacy.pt", "ckpt/legacy_list.pt",
+                      "ckpt_more/legacy_cuda.pt"),
+    "safetensors": samples("ckpt/plain.safetensors",
+                           "ckpt_more/all.safetensors"),
+    "tar_checkpoint": tar_checkpoint_seeds,
     "compression": compression_seeds,
     "disassembler": pickle_seeds,
     "machine": pickle_seeds,

@@ -52,6 +52,8 @@ std::uint64_t Tensor::bytes() const {
 }
 
 bool is_contiguous(const Tensor& tensor) {
+  if (tensor.stride.size() != tensor.shape.size())
+    return false;
   std::int64_t expected = 1;
   for (std::size_t i = tensor.shape.size(); i-- > 0;) {
     if (tensor.shape[i] == 0)

@@ -162,6 +162,10 @@ Result<Exit> read(const ReadCommandOptions& options, Session& session) {
   if (!options.slice.empty())
     for (const std::uint32_t node : picked.nodes) {
       const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
+      // Only what was checked can be sliced.
+      if (!tensor.problem.empty())
+        return fail(ErrorKind::kCorrupt, "{}: {}", checkpoint.path_of(node),
+                    tensor.problem);
       Result<std::vector<SliceRange>> ranges =
           parse_slice(options.slice, tensor.shape);
       if (!ranges)

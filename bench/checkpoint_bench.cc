@@ -1,0 +1,195 @@
+// Measures reading checkpoints against what the machine can do at best, all in
+// one run: pread of the same bytes into the same buffers, a sweep over memory,
+// memcpy. bench/checkpoint_table.py makes the table of docs/performance.md of
+// it.
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "base/descriptor.h"
+#include "base/temporary_folder.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/crc32.h"
+#include "checkpoint/map_location.h"
+#include "checkpoint/template.h"
+#include "checkpoint/tensor_export.h"
+#include "checkpoint/tensor_reader.h"
+#include "checkpoint/tensor_slice.h"
+#include "torch_sample.h"
+
+using namespace postflight;
+
+namespace {
+
+// The fastest of several runs, in seconds.
+template <class Work>
+double best(int runs, const Work& work) {
+  double least = 1e9;
+  for (int i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    least = std::min(least, std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start)
+                                .count());
+  }
+  return least;
+}
+
+void line(std::string_view what, double ratio, std::string_view against) {
+  fmt::print("{}\t{:.2f}\t{}\n", what, ratio, against);
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    fmt::print("{}\n", result.error().message());
+    std::exit(1);
+  }
+  return *std::move(result);
+}
+
+void must_do(const Result<>& result) {
+  if (!result) {
+    fmt::print("{}\n", result.error().message());
+    std::exit(1);
+  }
+}
+
+volatile std::uint64_t sink;
+
+std::uint64_t sweep(Bytes bytes) {
+  std::uint64_t sums[8] = {};
+  for (std::size_t i = 0; i + 64 <= bytes.size(); i += 64)
+    for (std::size_t j = 0; j < 8; ++j)
+      sums[j] += load_little_endian<std::uint64_t>(&bytes[i + 8 * j]);
+  return std::accumulate(std::begin(sums), std::end(sums), std::uint64_t{0});
+}
+
+struct Loaded {
+  Checkpoint checkpoint;
+  std::vector<std::vector<std::byte>> rooms;
+  std::vector<TensorTarget> targets;
+  std::vector<std::uint64_t> offsets;
+  Descriptor descriptor;
+};
+
+Loaded load(const std::filesystem::path& path) {
+  Loaded loaded{must(Checkpoint::open(path)), {}, {}, {}, Descriptor()};
+  for (const Tensor& tensor : loaded.checkpoint.tensors())
+    loaded.rooms.emplace_back(tensor.bytes(), std::byte{1});
+  for (std::size_t i = 0; i < loaded.rooms.size(); ++i) {
+    const Tensor& tensor = loaded.checkpoint.tensors()[i];
+    loaded.targets.push_back({&tensor, loaded.rooms[i]});
+    const Storage& storage = loaded.checkpoint.storages()[tensor.storage];
+    loaded.offsets.push_back(
+        must(loaded.checkpoint.files[0]->extent(*storage.entry)).offset);
+  }
+  loaded.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return loaded;
+}
+
+double pread_all(Loaded& loaded, int runs) {
+  return best(runs, [&] {
+    for (std::size_t i = 0; i < loaded.rooms.size(); ++i)
+      sink = static_cast<std::uint64_t>(::pread(
+          loaded.descriptor.number(), loaded.rooms[i].data(),
+          loaded.rooms[i].size(), static_cast<off_t>(loaded.offsets[i])));
+  });
+}
+
+double read_all(Loaded& loaded, const ReadOptions& options, int runs) {
+  const TensorReader reader(loaded.checkpoint, options);
+  return best(runs, [&] { must_do(reader.read_all(loaded.targets)); });
+}
+
+}  // namespace
+
+int main() {
+  const TemporaryFolder folder = must(TemporaryFolder::create());
+  const std::filesystem::path many = folder.path() / "many.pt";
+  const std::filesystem::path large = folder.path() / "large.pt";
+  write_torch_sample(many, 10'000, 1024);
+  write_torch_sample(large, 64, 1 << 20);
+
+  fmt::print("open 10000 tensors\t{:.3f}\tms\n",
+             1e3 * best(20, [&] {
+               sink = must(Checkpoint::open(many)).tensors().size();
+             }));
+  const Template tenth = [] {
+    Template made;
+    made.kind = Template::Kind::kDict;
+    for (int i = 0; i < 10'000; i += 10)
+      made.items.emplace_back(fmt::format("layers.{}.weight", i), Template());
+    return made;
+  }();
+  fmt::print(
+      "open and read a tenth of them\t{:.3f}\tms\n",
+      1e3 * best(10, [&] {
+        const Checkpoint checkpoint = must(Checkpoint::open(many));
+        const Selection chosen = must(select(checkpoint, 0, tenth));
+        std::vector<std::byte> room(chosen.tensors.size() * 4096);
+        std::vector<TensorTarget> targets;
+        for (std::size_t i = 0; i < chosen.tensors.size(); ++i)
+          targets.push_back(
+              {checkpoint.tensor_at(checkpoint.nodes()[chosen.tensors[i].node]),
+               std::span(room).subspan(i * 4096, 4096)});
+        must_do(TensorReader(checkpoint).read_all(targets));
+      }));
+
+  {
+    Loaded loaded = load(large);
+    const double plain = pread_all(loaded, 7);
+    line("tensors of 4 MiB", plain / read_all(loaded, {.threads = 1}, 7),
+         "pread");
+    line("with all threads", plain / read_all(loaded, {}, 7), "pread");
+    line("with CRCs, one thread",
+         plain / read_all(loaded, {.threads = 1, .check_crc = true}, 7),
+         "pread");
+    line("with CRCs, all threads",
+         plain / read_all(loaded, {.check_crc = true}, 7), "pread");
+  }
+  {
+    Loaded loaded = load(many);
+    const double plain = pread_all(loaded, 9);
+    line("10000 tensors of 4 KiB", plain / read_all(loaded, {.threads = 1}, 9),
+         "pread each");
+    line("with all threads", plain / read_all(loaded, {}, 9), "pread each");
+  }
+  {
+    std::vector<std::byte> memory(256 << 20);
+    for (std::size_t i = 0; i < memory.size(); ++i)
+      memory[i] = static_cast<std::byte>(i * 2654435761U >> 13);
+    const double swept = best(5, [&] { sink = sweep(memory); });
+    const double ours = best(5, [&] { sink = crc32_of(memory); });
+    const double zlib = best(2, [&] {
+      sink = ::crc32_z(0, reinterpret_cast<const Bytef*>(memory.data()),
+                       memory.size());
+    });
+    line("CRC-32", swept / ours, "a sweep over memory");
+    line("CRC-32", zlib / ours, "zlib's crc32");
+  }
+  {
+    const std::filesystem::path turned = folder.path() / "turned.pt";
+    write_transposed_sample(turned, 4096, 4096);
+    const Checkpoint checkpoint = must(Checkpoint::open(turned));
+    const Tensor& tensor = checkpoint.tensors()[0];
+    std::vector<std::byte> room(tensor.bytes(), std::byte{1});
+    std::vector<std::byte> copy(tensor.bytes(), std::byte{2});
+    const TensorReader reader(checkpoint, {.threads = 1});
+    const double copied =
+        best(7, [&] { std::memcpy(copy.data(), room.data(), room.size()); });
+    line("transposed, 64 MiB",
+         copied / best(7, [&] { must_do(reader.read(tensor, room)); }),
+         "memcpy of the result");
+  }
+  return 0;
+}

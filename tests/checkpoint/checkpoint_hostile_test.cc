@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include "base/test_files.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_digest.h"
+#include "checkpoint/torch_maker.h"
+#include "checkpoint/verification.h"
+
+namespace postflight {
+namespace {
+
+// Opens it and touches everything in it, as the commands do.
+bool look(const std::filesystem::path& path) {
+  const Limits limits{.max_inflated_bytes = 1 << 20,
+                      .max_materialised_bytes = 1 << 20};
+  const Result<Checkpoint> checkpoint =
+      Checkpoint::open(path, {.limits = limits});
+  if (!checkpoint)
+    return false;
+  std::vector<std::uint32_t> tensors;
+  for (std::uint32_t i = 0; i < checkpoint->nodes().size(); ++i)
+    if (checkpoint->nodes()[i].kind == NodeKind::kTensor)
+      tensors.push_back(i);
+  EXPECT_TRUE(digest_tensors(*checkpoint, tensors, {.threads = 1}, limits,
+                             [](std::uint32_t, const Result<std::string>&) {}));
+  verify(*checkpoint, {.threads = 1});
+  return true;
+}
+
+struct Case {
+  std::string name;
+  std::string contents;
+};
+
+std::vector<Case> cases() {
+  Builder builder;
+  const Value root = builder.dict();
+  builder.set_item(root, "w", builder.persistent(builder.integer(7)));
+  const auto sample = [](std::string_view name) {
+    return read_file(fmt::format("{}/{}", TEST_DATA, name));
+  };
+  return {{"basic.pt", sample("ckpt/basic.pt")},
+          {"legacy_list.pt", sample("ckpt/legacy_list.pt")},
+          {"plain.safetensors", sample("ckpt/plain.safetensors")},
+          {"rezipped_deflated.pt", sample("ckpt_more/rezipped_deflated.pt")},
+          {"tar", tar_file(root).substr(0, 5000)}};
+}
+
+TEST(HostileCheckpoint, EveryPrefixEndsCleanly) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path path = folder.path() / "prefix";
+  for (const Case& one : cases()) {
+    write_file(path, one.contents);
+    EXPECT_TRUE(look(path)) << one.name;
+    const std::size_t step = one.contents.size() > 3000 ? 13 : 3;
+    for (std::size_t size = 0; size < one.contents.size(); size += step) {
+      write_file(path, std::string_view(one.contents).substr(0, size));
+      look(path);
+    }
+  }
+}
+
+TEST(HostileCheckpoint, EveryFlippedByteIsHarmless) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path path = folder.path() / "flipped";
+  for (const Case& one : cases())
+    for (const int mask : {0x01, 0xff}) {
+      const std::size_t step = one.contents.size() > 3000 ? 13 : 3;
+      for (std::size_t i = 0; i < one.contents.size(); i += step) {
+        std::string flipped = one.contents;
+        flipped[i] = static_cast<char>(flipped[i] ^ mask);
+        write_file(path, flipped);
+        look(path);
+      }
+    }
+}
+
+TEST(HostileCheckpoint, RepeatsNoByteWithoutEnd) {
+  Builder builder;
+  const Value root = make_tensor(
+      builder, {.count = 1, .shape = {std::int64_t{1} << 50}, .stride = {0}});
+  const TemporaryFolder folder = scratch_folder();
+  write_file(folder.path() / "x.pt",
+             torch_file(root, {{{"0", std::string(4, '\0')}}}));
+  const Checkpoint checkpoint = must(Checkpoint::open(folder.path() / "x.pt"));
+  const std::uint32_t node = 0;
+  std::string error;
+  ASSERT_TRUE(
+      digest_tensors(checkpoint, std::span(&node, 1), {}, Limits(),
+                     [&](std::uint32_t, const Result<std::string>& digest) {
+                       error = message_of(digest);
+                     }));
+  EXPECT_EQ(error,
+            "its 4503599627370496 bytes repeat far fewer; all together are "
+            "more than allowed (max_materialised_bytes)");
+}
+
+}  // namespace
+}  // namespace postflight

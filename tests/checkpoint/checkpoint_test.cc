@@ -1,0 +1,260 @@
+#include "checkpoint/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_files.h"
+#include "checkpoint/tensor_reader.h"
+#include "checkpoint/tensor_slice.h"
+#include "checkpoint/torch_maker.h"
+#include "checkpoint/verification.h"
+#include "checkpoint/zip_maker.h"
+
+namespace postflight {
+namespace {
+
+using testing::ElementsAre;
+
+std::string data_path(std::string_view name) {
+  return fmt::format("{}/{}", TEST_DATA, name);
+}
+
+class CheckpointTest : public testing::Test {
+ protected:
+  Checkpoint open(std::string_view contents) {
+    write_file(path(), contents);
+    return must(Checkpoint::open(path()));
+  }
+  std::filesystem::path path() const { return folder_.path() / "made.pt"; }
+  static std::uint32_t at(const Checkpoint& checkpoint, std::string_view path) {
+    for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i)
+      if (checkpoint.path_of(i) == path)
+        return i;
+    throw std::runtime_error(fmt::format("no {}", path));
+  }
+  template <class T>
+  static std::vector<T> values(const Checkpoint& checkpoint,
+                               std::string_view path,
+                               std::string_view slice = "") {
+    const Tensor* tensor =
+        checkpoint.tensor_at(checkpoint.nodes()[at(checkpoint, path)]);
+    TensorSlice part;
+    if (!slice.empty()) {
+      part = slice_tensor(*tensor, must(parse_slice(slice, tensor->shape)));
+      tensor = &part.tensor;
+    }
+    std::vector<T> numbers(tensor->bytes() / sizeof(T));
+    must_do(TensorReader(checkpoint)
+                .read(*tensor, std::as_writable_bytes(std::span(numbers))));
+    return numbers;
+  }
+  static void must_do(const Result<>& result) {
+    if (!result)
+      throw std::runtime_error(std::string(result.error().message()));
+  }
+
+  TemporaryFolder folder_ = scratch_folder();
+  Builder builder_;
+};
+
+const std::string kSix = bytes_of(std::vector<float>{0, 1, 2, 3, 4, 5});
+
+TEST_F(CheckpointTest, FollowsStrides) {
+  const Value root = builder_.dict();
+  builder_.set_item(
+      root, "t",
+      make_tensor(builder_, {.count = 6, .shape = {3, 2}, .stride = {1, 3}}));
+  builder_.set_item(
+      root, "row",
+      make_tensor(
+          builder_,
+          {.count = 6, .offset = 1, .shape = {2, 2}, .stride = {0, 2}}));
+  // Windows that overlap: both dimensions step by one element.
+  builder_.set_item(
+      root, "windows",
+      make_tensor(builder_, {.count = 6, .shape = {5, 2}, .stride = {1, 1}}));
+  const Checkpoint checkpoint = open(torch_file(root, {{{"0", kSix}}}));
+  EXPECT_THAT(values<float>(checkpoint, "t"), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(values<float>(checkpoint, "row"), ElementsAre(1, 3, 1, 3));
+  EXPECT_THAT(values<float>(checkpoint, "windows"),
+              ElementsAre(0, 1, 1, 2, 2, 3, 3, 4, 4, 5));
+  EXPECT_THAT(values<float>(checkpoint, "t", "[1:, -1]"), ElementsAre(4, 5));
+  EXPECT_THAT(values<float>(checkpoint, "t", "[::2]"), ElementsAre(0, 3, 2, 5));
+}
+
+TEST_F(CheckpointTest, TurnsBytesAroundByTheDtypeOfTheTensor) {
+  const Value root = builder_.dict();
+  builder_.set_item(
+      root, "f",
+      make_tensor(builder_, {.count = 2, .shape = {2}, .stride = {1}}));
+  builder_.set_item(root, "u",
+                    make_tensor(builder_, {.storage_class = "UntypedStorage",
+                                           .key = "1",
+                                           .count = 4,
+                                           .shape = {2},
+                                           .stride = {1},
+                                           .dtype = "uint16"}));
+  const Checkpoint checkpoint =
+      open(torch_file(root, {{{"0", std::string("\x3f\x80\0\0\x40\0\0\0", 8)},
+                              {"1", std::string("\x01\x02\x03\x04", 4)}},
+                             "big"}));
+  EXPECT_THAT(values<float>(checkpoint, "f"), ElementsAre(1, 2));
+  EXPECT_THAT(values<std::uint16_t>(checkpoint, "u"),
+              ElementsAre(0x0102, 0x0304));
+}
+
+TEST_F(CheckpointTest, ConjugatesAndNegates) {
+  const Value root =
+      make_tensor(builder_, {.storage_class = "ComplexFloatStorage",
+                             .count = 1,
+                             .shape = {1},
+                             .stride = {1},
+                             .conj = true,
+                             .neg = true});
+  const Checkpoint checkpoint =
+      open(torch_file(root, {{{"0", bytes_of(std::vector<float>{1, 2})}}}));
+  EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(-1, 2));
+}
+
+TEST_F(CheckpointTest, ReadsDeflatedRecordsFromAnyPlace) {
+  std::vector<float> numbers(100'000);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(i % 1000);
+  const Value root = make_tensor(
+      builder_, {.count = 100'000, .shape = {100, 1000}, .stride = {1, 100}});
+  const Checkpoint checkpoint =
+      open(torch_file(root, {{{"0", bytes_of(numbers)}}, "little", true}));
+  EXPECT_THAT(values<float>(checkpoint, "", "[1, 2:4]"), ElementsAre(201, 301));
+  const std::vector<float> all = values<float>(checkpoint, "");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    ASSERT_EQ(all[i], numbers[i / 1000 + i % 1000 * 100]) << i;
+}
+
+TEST_F(CheckpointTest, RefusesTensorsBeyondTheirRecords) {
+  const Value root = builder_.dict();
+  const std::int64_t huge = std::int64_t{1} << 62;
+  builder_.set_item(
+      root, "far",
+      make_tensor(builder_,
+                  {.count = 6, .offset = 1, .shape = {6}, .stride = {1}}));
+  builder_.set_item(
+      root, "wraps",
+      make_tensor(builder_,
+                  {.count = 6, .shape = {4, huge}, .stride = {huge, 1}}));
+  builder_.set_item(
+      root, "negative",
+      make_tensor(builder_,
+                  {.count = 6, .offset = 5, .shape = {6}, .stride = {-1}}));
+  builder_.set_item(
+      root, "lost",
+      make_tensor(builder_,
+                  {.key = "9", .count = 6, .shape = {6}, .stride = {1}}));
+  const Checkpoint checkpoint = open(torch_file(root, {{{"0", kSix}}}));
+  const auto problem = [&](std::string_view name) {
+    return std::string(
+        checkpoint.tensor_at(checkpoint.nodes()[at(checkpoint, name)])
+            ->problem);
+  };
+  EXPECT_EQ(problem("far"), "it reaches byte 28, and its storage has 24 bytes");
+  EXPECT_EQ(problem("wraps"), "its sizes multiply to more than 64 bits hold");
+  EXPECT_EQ(problem("negative"), "a size or a stride is negative");
+  EXPECT_EQ(problem("lost"), "record made/data/9 is not in the archive");
+}
+
+TEST_F(CheckpointTest, ComparesStoragesWithTheirRecords) {
+  const Value root =
+      make_tensor(builder_, {.count = 7, .shape = {2}, .stride = {1}});
+  const Checkpoint checkpoint = open(torch_file(root, {{{"0", kSix}}}));
+  ASSERT_EQ(checkpoint.findings.size(), 1U);
+  EXPECT_EQ(checkpoint.findings[0].message,
+            "the pickle says that storage '0' has 28 bytes, its record has 24");
+}
+
+TEST_F(CheckpointTest, WritesSharedContainersOutUpToALimit) {
+  // Each list holds the one before it twice: 2^40 paths in 40 lists.
+  Value inner = builder_.list({builder_.integer(1)});
+  for (int i = 0; i < 40; ++i)
+    inner = builder_.list({inner, inner});
+  const Checkpoint checkpoint = open(torch_file(inner, {}));
+  EXPECT_LT(checkpoint.nodes().size(), 300'000U);
+}
+
+TEST_F(CheckpointTest, EndsAtCycles) {
+  const Value list = builder_.list(std::span<const Value>());
+  builder_.append(list, list);
+  const Checkpoint checkpoint = open(torch_file(list, {}));
+  ASSERT_EQ(checkpoint.nodes().size(), 2U);
+  EXPECT_EQ(checkpoint.nodes()[1].kind, NodeKind::kReference);
+  EXPECT_EQ(checkpoint.nodes()[1].index, 0U);
+}
+
+TEST_F(CheckpointTest, ReadsTheLegacyStream) {
+  const Value root =
+      make_tensor(builder_, {.count = 6, .shape = {3, 2}, .stride = {1, 3}});
+  const Checkpoint checkpoint = open(legacy_file(root, {{{"0", kSix}}}, {6}));
+  EXPECT_EQ(checkpoint.format, Format::kLegacy);
+  EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
+TEST_F(CheckpointTest, ReadsTheOldestTar) {
+  const Value root = builder_.dict();
+  builder_.set_item(root, "w", builder_.persistent(builder_.integer(7)));
+  const Checkpoint checkpoint = open(tar_file(root));
+  EXPECT_EQ(checkpoint.format, Format::kTar);
+  EXPECT_THAT(values<float>(checkpoint, "w"), ElementsAre(1, 2, 4, 5));
+}
+
+TEST_F(CheckpointTest, FindsHolesInSafetensors) {
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  const Checkpoint checkpoint = open(file + header + std::string(12, '\0'));
+  std::vector<std::string> kinds;
+  for (const Finding& finding : checkpoint.findings)
+    kinds.push_back(finding.kind);
+  EXPECT_THAT(kinds, ElementsAre("safetensors_hole", "trailing_bytes"));
+}
+
+TEST_F(CheckpointTest, KeepsShardsInsideTheirFolder) {
+  write_file(folder_.path() / "model.safetensors.index.json",
+             R"({"weight_map": {"a": "../secret.safetensors"}})");
+  EXPECT_EQ(message_of(Checkpoint::open(folder_.path())),
+            "the index names ../secret.safetensors, which is outside its "
+            "folder");
+}
+
+TEST(VerificationTest, SeesEveryFlippedByteOfAnArchive) {
+  // All of it is accounted for, so that no byte can change unseen but those
+  // that say nothing: times, attributes, versions.
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path path = folder.path() / "basic.pt";
+  const std::string whole = read_file(data_path("ckpt/basic.pt"));
+  std::size_t unseen = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    write_file(path, flipped);
+    const Result<Checkpoint> checkpoint = Checkpoint::open(path);
+    if (!checkpoint)
+      continue;
+    const Verification found = verify(*checkpoint, {.threads = 1});
+    unseen += found.findings.empty() ? 1 : 0;
+  }
+  EXPECT_LT(unseen, whole.size() / 6);
+}
+
+TEST(VerificationTest, MissesNoRank) {
+  const TemporaryFolder folder = scratch_folder();
+  for (const int rank : {0, 2})
+    write_file(
+        folder.path() / fmt::format("checkpoint_{}.pt", rank),
+        read_file(data_path(fmt::format("ckpt/ranks/checkpoint_{}.pt", rank))));
+  const Verification found = verify(must(Checkpoint::open(folder.path())));
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].message,
+            "rank 1 has no file, though rank 2 has one");
+}
+
+}  // namespace
+}  // namespace postflight
