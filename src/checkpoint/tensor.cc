@@ -48,7 +48,12 @@ std::uint64_t Tensor::elements() const {
 }
 
 std::uint64_t Tensor::bytes() const {
-  return (elements() + dtype.per_byte - 1) / dtype.per_byte * dtype.size;
+  const std::uint64_t count = elements();
+  const std::uint64_t units =
+      count / dtype.per_byte + (count % dtype.per_byte != 0 ? 1 : 0);
+  // Of a tensor without bytes nobody has checked the sizes.
+  return checked_multiply(units, std::uint64_t{dtype.size})
+      .value_or(std::numeric_limits<std::uint64_t>::max());
 }
 
 bool is_contiguous(const Tensor& tensor) {
@@ -60,7 +65,11 @@ bool is_contiguous(const Tensor& tensor) {
       return true;
     if (tensor.shape[i] != 1 && tensor.stride[i] != expected)
       return false;
-    expected *= tensor.shape[i];
+    // What overflows is no memory, and so no order of it.
+    const auto next = checked_multiply(expected, tensor.shape[i]);
+    if (!next)
+      return false;
+    expected = *next;
   }
   return true;
 }
