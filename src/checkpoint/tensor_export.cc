@@ -60,11 +60,11 @@ class NpzWriter {
       : reader_(reader), sink_(sink) {}
 
   Result<> add(const NamedTensor& named) {
-    std::string name = named.name;
-    std::ranges::replace(name, '/', '_');
-    name += ".npy";
-    while (!names_.insert(name).second)
-      name.insert(name.size() - 4, "_");
+    std::string stem = named.name;
+    std::ranges::replace(stem, '/', '_');
+    while (!names_.insert(stem).second)
+      stem += '_';
+    const std::string name = stem + ".npy";
     Entry entry{name, at_, 0, 0};
     std::string local = "PK\3\4";
     append_number(local, std::uint16_t{45});
