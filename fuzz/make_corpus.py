@@ -267,6 +267,17 @@ def tar_checkpoint_seeds():
     yield "views.tar", packed.getvalue()
 
 
+def dump_seeds():
+    for case, rank in (("nccl_mesh_hang", 0), ("nccl_gpu_stall_timing", 1),
+                       ("nccl_p2p_ring_coalesced", 2), ("gloo_healthy", 3)):
+        backend = case.split("_")[0]
+        path = DATA / "flight" / case / f"{backend}_trace_rank_{rank}"
+        yield case, path.read_bytes()
+        yield f"{case}-cut", path.read_bytes()[:900]
+    yield "json", (b'{"entries":[{"record_id":0,"profiling_name":"nccl:send'
+                   b' 0->1","input_sizes":[[4]]}],"version":"2.10"}')
+
+
 NOUNS = {
     "checkpoint": samples(
         *(f"ckpt/{name}.pt" for name in (
@@ -282,6 +293,7 @@ NOUNS = {
     "tar_checkpoint": tar_checkpoint_seeds,
     "compression": compression_seeds,
     "disassembler": pickle_seeds,
+    "dump": dump_seeds,
     "machine": pickle_seeds,
     "pickle_file": file_seeds,
     "tar": tar_seeds,

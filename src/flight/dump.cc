@@ -4,6 +4,7 @@
 
 #include "flight/dump_value.h"
 #include "flight/json_value.h"
+#include "flight/recorder_dump.h"
 #include "flight/salvage.h"
 #include "pickle/builder.h"
 #include "pickle/machine.h"
@@ -21,6 +22,8 @@ Result<Dump> damaged(const std::optional<Value>& root, Error error) {
 }
 
 Result<Dump> read_pickle_dump(Bytes bytes, Machine& machine) {
+  if (std::optional<Dump> dump = read_recorder_dump(bytes))
+    return *std::move(dump);
   machine.reset();
   Result<Pickle> pickle = machine.load(bytes);
   if (pickle) {

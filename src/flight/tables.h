@@ -22,6 +22,8 @@ struct Frame {
 struct Thread {
   TextId name;
   TextId id;  // as the recorder writes it, in decimal
+
+  bool operator==(const Thread&) const = default;
 };
 
 // What many entries have in common: everything but their numbers and times.

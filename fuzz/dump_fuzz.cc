@@ -1,0 +1,31 @@
+// Where the short way of reading a dump reads anything, the long way reads the
+// same.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "flight/dump.h"
+#include "flight/dump_difference.h"
+#include "flight/dump_value.h"
+#include "flight/recorder_dump.h"
+#include "pickle/machine.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  using namespace postflight;
+  const Bytes bytes = std::as_bytes(std::span(data, size));
+  Machine machine;
+  (void)read_dump(bytes, machine, Limits());
+  const std::optional<Dump> direct = read_recorder_dump(bytes);
+  if (!direct)
+    return 0;
+  machine.reset();
+  const Result<Pickle> pickle = machine.load(bytes);
+  if (!pickle)
+    std::abort();
+  const Result<Dump> tree = dump_from_value(pickle->root);
+  if (!tree || !difference(*direct, *tree).empty())
+    std::abort();
+  return 0;
+}
