@@ -26,9 +26,8 @@ constexpr std::array<std::string_view, 12> kTheirs = {
 constexpr std::array<std::string_view, 6> kOurs = {
     "--stdout", "--exit-code", "--threads", "--json", "--color", "--quiet"};
 
-template <std::size_t Size>
-std::vector<std::string_view> fitting(
-    const std::array<std::string_view, Size>& options, std::string_view word) {
+std::vector<std::string_view> fitting(std::span<const std::string_view> options,
+                                      std::string_view word) {
   std::vector<std::string_view> found;
   for (const std::string_view option : options)
     if (option == word)

@@ -102,9 +102,7 @@ bool is_rooted(OperationKind kind) {
          kind == kScatter;
 }
 
-template <std::size_t Size>
-bool is_one_of(const std::array<std::string_view, Size>& names,
-               std::string_view name) {
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 

@@ -29,6 +29,12 @@ bool is_numbered(std::string_view name, std::string_view prefix) {
          is_digit(name[at + prefix.size()]);
 }
 
+// Several dumps in one file.
+bool is_archive(std::string_view name) {
+  return name.ends_with(".tar") || name.ends_with(".tgz") ||
+         name.find(".tar.") != name.npos;
+}
+
 // The names that torchfrtrace looks at to find the prefix: those that lie in
 // the folder itself.
 std::vector<std::string_view> top_names(const std::vector<std::string>& files,
@@ -78,7 +84,8 @@ Result<ClassicInput> load_classic(const std::string& folder,
   }
   const auto is_ours = [&](const std::string& file) {
     const std::string_view name = base_name(file);
-    return load.names.prefix    ? is_numbered(name, *load.names.prefix)
+    return is_archive(name)     ? true
+           : load.names.prefix  ? is_numbered(name, *load.names.prefix)
            : load.names.pattern ? true
                                 : !rank_candidates(name).empty();
   };

@@ -175,6 +175,7 @@ class DatabaseBuilder {
 
   Value ranks(const std::vector<Rank>& ranks) {
     std::vector<Value> numbers;
+    numbers.reserve(ranks.size());
     for (const Rank rank : ranks)
       numbers.push_back(number(rank.value));
     return builder_.set(numbers);
