@@ -208,22 +208,19 @@ Command fr_trace_command() {
           "It takes torchfrtrace's options, prints its report on stderr and "
           "ends with 0\nwhatever it finds, but is right where that is wrong: "
           "docs/differences.md.",
-      .examples = {{"postflight fr-trace dumps/",
-                    "which collectives don't match"},
-                   {"postflight fr-trace -j dumps/",
-                    "all entries, side by side"},
-                   {"postflight fr-trace -v -o jobs.db dumps/",
-                    "everything, and a database for Python"},
-                   {"postflight fr-trace --exit-code --stdout dumps/",
-                    "for a script: 1 if something is wrong"}},
+      .examples =
+          {{"postflight fr-trace dumps/", "which collectives don't match"},
+           {"postflight fr-trace -j dumps/", "all entries, side by side"},
+           {"postflight fr-trace -v -o jobs.db dumps/",
+            "tables and a database"},
+           {"postflight fr-trace --exit-code --stdout dumps/", "for a script"}},
       .declare = [](CLI::App& app) {
         const auto options = std::make_shared<FrTraceOptions>();
         app.add_option("DIR", options->folder,
                        "Folder with one dump a rank, named <prefix><rank>")
             ->option_text(" ");
         app.add_option("-p,--prefix", options->prefix,
-                       "What stands before the rank in the files' names; "
-                       "found out if not given")
+                       "What stands before the rank in names; else inferred")
             ->option_text("TEXT");
         app.add_flag("-j,--just_print_entries", options->just_entries,
                      "Print the entries of all ranks side by side, no more");
@@ -255,10 +252,9 @@ Command fr_trace_command() {
         app.add_flag("--stdout", options->to_stdout,
                      "Print on standard output instead of stderr");
         app.add_flag("--exit-code", options->our_exit_code,
-                     "End with 1 if something was found, 2 if it could not "
-                     "look");
+                     "End with 1 if anything is reported, 2 if it failed");
         app.add_option("--threads", options->threads,
-                       "Threads to read with; one a processor if not given")
+                       "Threads to read with; else one a processor")
             ->option_text("COUNT");
         return [options](Session& session) {
           return FrTrace(*options, session).run();
