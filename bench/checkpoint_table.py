@@ -8,8 +8,10 @@ with stand-ins for torch's classes.
 """
 
 import gc
+import io
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import tempfile
@@ -35,12 +37,19 @@ class Unpickler(pickle.Unpickler):
         return key
 
 
-def best(runs, work):
+def spent():
+    """Time that the processor gave this process and its children."""
+    own, children = (resource.getrusage(who) for who in (
+        resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def best(runs, work, clock=spent):
     least = 1e9
     for _ in range(runs):
-        start = time.perf_counter()
+        start = clock()
         work()
-        least = min(least, time.perf_counter() - start)
+        least = min(least, clock() - start)
     return least
 
 
@@ -53,8 +62,8 @@ def main():
                         "1024"], check=True)
         with zipfile.ZipFile(path) as archive:
             data = archive.read("sample/data.pkl")
-        import io
-        python = 1e3 * best(5, lambda: Unpickler(io.BytesIO(data)).load())
+        python = 1e3 * best(5, lambda: Unpickler(io.BytesIO(data)).load(),
+                             time.process_time)
         command = [build + "/postflight", "ckpt", "ls", path]
         whole = 1e3 * best(10, lambda: subprocess.run(
             command, stdout=subprocess.DEVNULL, check=True))

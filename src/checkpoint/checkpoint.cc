@@ -181,6 +181,10 @@ std::vector<Key> Checkpoint::keys_to(std::uint32_t node) const {
 
 std::string Checkpoint::path_of(std::uint32_t node) const {
   std::string text;
+  if (tree.nodes[node].parent == 0) {  // as most are in a state dict
+    append_key(tree.nodes[node].key, text);
+    return text;
+  }
   for (const Key& key : keys_to(node))
     append_key(key, text);
   return text;

@@ -31,6 +31,12 @@ class TorchZip {
     } else {
       TRY(salvage(std::move(directory.error())));
     }
+    // About one tensor, storage and node for each record: growing from nothing
+    // would take as long as all the rest.
+    Tree& tree = checkpoint_.tree;
+    tree.tensors.reserve(tree.tensors.size() + entries_.size());
+    tree.storages.reserve(tree.storages.size() + entries_.size());
+    tree.nodes.reserve(tree.nodes.size() + entries_.size() * 5 / 4);
     root_ = root();
     storage_of_.resize(entries_.size(), kNoIndex);
     TRY(read_properties());

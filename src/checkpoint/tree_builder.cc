@@ -121,6 +121,8 @@ std::uint32_t TreeBuilder::open_container(const TreeChild& child,
 void TreeBuilder::push(std::uint32_t node,
                        std::span<const TreeChild> children) {
   const Value value = tree_.nodes[node].value;
+  if (children.size() > 1)
+    stack_.reserve(stack_.size() + children.size() + 1);
   if (value.identity() != nullptr)
     stack_.push_back({{}, value, 0, node});
   for (auto it = children.rbegin(); it != children.rend(); ++it) {
@@ -145,6 +147,7 @@ Key TreeBuilder::key_of(const Value& value) {
 // one, as in Python.
 void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
   const std::size_t begin = children_.size();
+  children_.reserve(begin + pairs.size());
   for (const Pair& pair : pairs)
     children_.push_back({key_of(pair.key), pair.value, 0, kNoIndex});
   const std::size_t count = children_.size() - begin;

@@ -33,6 +33,10 @@ std::string_view kind_word(NodeKind kind) {
 std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
                     const Tensor& tensor, std::span<const StorageUse> uses) {
   std::vector<std::string> all;
+  const bool shared = tensor.storage != kNoIndex &&
+                      uses[tensor.storage].uses > 1 &&
+                      uses[tensor.storage].first != node;
+  const bool strided = !tensor.has_parts() && !is_contiguous(tensor);
   if (!tensor.problem.empty())
     all.push_back(fmt::format("unreadable: {}", tensor.problem));
   if (tensor.device != "cpu")
@@ -45,7 +49,7 @@ std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
     all.emplace_back("requires grad");
   if (tensor.has_parts())
     all.emplace_back(tensor.layout);
-  else if (!tensor.shape.empty() && !is_contiguous(tensor))
+  else if (strided)
     all.emplace_back("strided");
   if (!tensor.type.empty() && !tensor.has_parts())
     all.emplace_back(tensor.type);
@@ -53,14 +57,13 @@ std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
     all.emplace_back("conjugated");
   if (tensor.negated)
     all.emplace_back("negated");
-  if (tensor.storage != kNoIndex && uses[tensor.storage].uses > 1 &&
-      uses[tensor.storage].first != node)
+  if (shared)
     all.push_back(fmt::format("shares {}",
                               checkpoint.path_of(uses[tensor.storage].first)));
   std::string text;
   for (const std::string& one : all)
     text += (text.empty() ? "" : ", ") + one;
-  return escape_for_terminal(text);
+  return text.empty() ? text : escape_for_terminal(text);
 }
 
 struct Row {
@@ -79,9 +82,11 @@ std::size_t width_of(std::span<const Row> rows, std::string Row::*column,
   return std::min(width, most);
 }
 
-std::string padded(const std::string& text, std::size_t width) {
+void append_padded(const std::string& text, std::size_t width,
+                   std::string& line) {
   const std::size_t have = display_width(text);
-  return text + std::string(have < width ? width - have : 0, ' ');
+  line += text;
+  line.append(2 + (have < width ? width - have : 0), ' ');
 }
 
 Row value_row(const Checkpoint& checkpoint, std::uint32_t index) {
@@ -126,7 +131,13 @@ std::string shown_path(const Checkpoint& checkpoint, std::uint32_t node) {
 std::string shape_text(const Tensor& tensor) {
   if (!tensor.shape_known)
     return "[?]";
-  return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
+  std::string text = "[";
+  for (const std::int64_t size : tensor.shape) {
+    if (text.size() > 1)
+      text += ", ";
+    text += fmt::format_int(size).c_str();
+  }
+  return text + "]";
 }
 
 std::string checkpoint_summary(const Checkpoint& checkpoint,
@@ -177,14 +188,18 @@ void write_listing(std::string_view name, const Checkpoint& checkpoint,
   const std::size_t dtype = width_of(rows, &Row::dtype, 20);
   const std::size_t shape = width_of(rows, &Row::shape, 24);
   const std::size_t size = width_of(rows, &Row::size, 10);
+  std::string line;
   for (const Row& row : rows) {
-    std::string line = "  " + padded(row.key, key) + "  " +
-                       padded(row.dtype, dtype) + "  " +
-                       padded(row.shape, shape) + "  " +
-                       padded(row.size, size) + "  " + row.remark;
+    line.assign("  ");
+    append_padded(row.key, key, line);
+    append_padded(row.dtype, dtype, line);
+    append_padded(row.shape, shape, line);
+    append_padded(row.size, size, line);
+    line += row.remark;
     while (line.ends_with(' '))
       line.pop_back();
-    out += line + "\n";
+    line += '\n';
+    out += line;
   }
   write_findings(checkpoint.findings, terminal, out);
 }
