@@ -3,8 +3,8 @@
 //   1. ranks that passed other arguments than the rest: later hangs follow
 //   2. ranks that wait for nothing while others wait for them
 //   3. a device that did not start or finish what its peers did
-//   4. ranks without a dump that others wait for
-//   5. ranks that wait for each other in a circle
+//   4. ranks that wait for each other in a circle
+//   5. ranks without a dump that others wait for
 //   6. nobody: all have joined, and nothing moves
 //
 // If nothing is under way at all: ranks that are always late, or all is well.
@@ -24,14 +24,12 @@ namespace {
 
 Verdict judge(const Case& facts) {
   if (facts.graph.waits.empty()) {
-    if (std::optional<Verdict> verdict = blame_absent_dumps(facts))
-      return *std::move(verdict);
     if (std::optional<Verdict> verdict = blame_straggler(facts))
       return *std::move(verdict);
     return call_healthy(facts);
   }
   for (const auto rule : {blame_divergence, blame_idle, blame_device,
-                          blame_unknown, blame_cycle, call_stuck})
+                          blame_cycle, blame_unknown, call_stuck})
     if (std::optional<Verdict> verdict = rule(facts))
       return *std::move(verdict);
   return call_inconclusive(facts);

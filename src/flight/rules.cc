@@ -156,6 +156,26 @@ const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,
   return nullptr;
 }
 
+// Of two sides that are as many, the one that was meant for another group is
+// wrong.
+void decide_by_group(const Case& facts, const Divergence& divergence,
+                     Disagreement& found) {
+  if (found.decided)
+    return;
+  std::vector<Rank> strayed;
+  for (const Rank rank : found.minority) {
+    const Lane* const lane = facts.timeline.lane(divergence.group, rank);
+    const Slot* const slot = lane->find(divergence.sequence);
+    const Entry entry = lane->dump->entries[slot->entry];
+    if (meant_for(facts, rank, entry.call, entry.stack, divergence.group))
+      strayed.push_back(rank);
+  }
+  if (strayed.size() == 1 && found.minority.size() > 1) {
+    found.minority = strayed;
+    found.decided = true;
+  }
+}
+
 }  // namespace
 
 std::optional<Verdict> blame_divergence(const Case& facts) {
@@ -173,7 +193,8 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
   }
   if (first == nullptr)
     return std::nullopt;
-  const Disagreement& found = first->disagreement;
+  Disagreement found = first->disagreement;
+  decide_by_group(facts, *first, found);
   const Lane* const lane = facts.timeline.lane(first->group, found.minority[0]);
   const Slot* const slot = lane->find(first->sequence);
   const Entry entry = lane->dump->entries[slot->entry];
@@ -262,10 +283,11 @@ std::optional<Verdict> blame_idle(const Case& facts) {
 }
 
 // Where start times are recorded, a kernel that waits for its peers is
-// started, and the one that never got its turn is not. And a rank whose dump
-// was taken well after its peers were done was not merely asked too early.
+// started, and the one that never got its turn is not. And a rank that saw
+// other work end after its peers were done with this was not merely asked too
+// early.
 std::optional<Verdict> blame_device(const Case& facts) {
-  constexpr std::int64_t kMargin = 2'000'000'000;
+  constexpr std::int64_t kMargin = 5'000'000;
   for (const WaitRoot& root : facts.graph.roots) {
     if (root.kind != WaitRoot::Kind::kStuck)
       continue;
@@ -295,10 +317,13 @@ std::optional<Verdict> blame_device(const Case& facts) {
         started.push_back(lane.rank);
       else if (facts.timeline.has_starts(index))
         scheduled.push_back(lane.rank);
-      if (peers_done > 0 && facts.timeline.latest(index) > peers_done + kMargin)
+      if (peers_done > 0 &&
+          facts.timeline.latest_completion(index) > peers_done + kMargin)
         late.push_back(lane.rank);
     }
     const bool by_start = !started.empty() && !scheduled.empty();
+    if (late.size() * 2 > facts.timeline.lanes(wait.group).size())
+      late.clear();
     if (!by_start && late.empty())
       continue;
     Verdict verdict;
@@ -367,6 +392,22 @@ std::map<std::uint32_t, std::vector<std::uint32_t>> sides_of(
   return sides;
 }
 
+// Ranks whose operation is the one that they are missed in elsewhere.
+std::vector<std::uint32_t> strays_of(const Case& facts, const WaitRoot& root) {
+  std::vector<std::uint32_t> strays;
+  for (const std::uint32_t rank : root.ranks) {
+    const Wait& wait = facts.graph.waits[facts.graph.waits_of[rank].front()];
+    if (wait.transfer || wait.waiting.size() > 1)
+      continue;
+    const Entry entry =
+        facts.job.find(facts.graph.world[rank])->entries[wait.waiting[0].entry];
+    if (meant_for(facts, facts.graph.world[rank], entry.call, entry.stack,
+                  wait.group))
+      strays.push_back(rank);
+  }
+  return strays;
+}
+
 }  // namespace
 
 std::optional<Verdict> blame_cycle(const Case& facts) {
@@ -392,6 +433,16 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
     verdict.kind = VerdictKind::kPointToPoint;
     verdict.culprits = ranks_at(facts, unmatched->absent);
     verdict.confidence = Confidence::kLikely;
+    // If the other side is held up by a transfer with this very rank, either
+    // of them may have left one out.
+    const std::uint32_t own = unmatched->waiting[0].rank;
+    const Wait& theirs =
+        facts.graph.waits[facts.graph.waits_of[unmatched->absent[0]].front()];
+    if (theirs.transfer && facts.graph.place(theirs.transfer->peer) == own) {
+      verdict.culprits.push_back(facts.graph.world[own]);
+      std::ranges::sort(verdict.culprits);
+      verdict.confidence = Confidence::kPossible;
+    }
     tell_operation(facts, *unmatched, verdict);
     verdict.summary =
         fmt::format("{} never {}", Case::ranks_text(verdict.culprits),
@@ -402,12 +453,17 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
   }
 
   verdict.kind = VerdictKind::kOrderMismatch;
-  std::vector<std::uint32_t> odd;
-  for (const auto& [wait, ranks] : sides)
-    if (!clear || wait != most->first)
-      odd.insert(odd.end(), ranks.begin(), ranks.end());
+  std::vector<std::uint32_t> odd = strays_of(facts, *circle);
+  const bool strayed = odd.size() == 1;
+  if (!strayed) {
+    odd.clear();
+    for (const auto& [wait, ranks] : sides)
+      if (!clear || wait != most->first)
+        odd.insert(odd.end(), ranks.begin(), ranks.end());
+  }
   verdict.culprits = ranks_at(facts, odd);
-  verdict.confidence = !clear            ? Confidence::kPossible
+  verdict.confidence = strayed           ? Confidence::kLikely
+                       : !clear          ? Confidence::kPossible
                        : odd.size() == 1 ? Confidence::kCertain
                                          : Confidence::kLikely;
   const Wait& main = facts.graph.waits[most->first];
@@ -430,12 +486,34 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
   return verdict;
 }
 
+namespace {
+
+// Ranks of a group that dump while they get on are at different places; where
+// only one lags behind, it may as well be stuck.
+bool is_moving(const Case& facts, const Wait& wait) {
+  std::set<std::int64_t> fronts;
+  bool sure = false;
+  for (const Lane& lane : facts.timeline.lanes(wait.group)) {
+    if (lane.dump == nullptr)
+      continue;
+    const Slot* const front = lane.first_pending();
+    fronts.insert(front != nullptr ? front->sequence : lane.last_enqueued + 1);
+    const Slot* const slot = lane.find(wait.sequence);
+    sure |= slot != nullptr && slot->done && !slot->weak &&
+            facts.timeline.completes(lane.dump->entries[slot->closing]);
+  }
+  return sure && fronts.size() > 2;
+}
+
+}  // namespace
+
 std::optional<Verdict> call_stuck(const Case& facts) {
   const Wait* stuck = nullptr;
   // What needs all can't be done by one and not by the others for long.
   const bool moving =
       std::ranges::any_of(facts.graph.waits, [&](const Wait& wait) {
-        return !wait.done.empty() && !wait.transfer && facts.needs_all(wait);
+        return !wait.transfer && facts.needs_all(wait) &&
+               is_moving(facts, wait);
       });
   for (const WaitRoot& root : facts.graph.roots) {
     if (root.kind != WaitRoot::Kind::kStuck)
@@ -487,29 +565,17 @@ Verdict call_inconclusive(const Case& facts) {
   return verdict;
 }
 
-std::optional<Verdict> blame_absent_dumps(const Case& facts) {
-  const std::vector<Rank> missing = facts.job.without_dump();
-  if (missing.empty())
-    return std::nullopt;
-  Verdict verdict;
-  verdict.confidence = Confidence::kPossible;
-  if (missing.size() * 4 > facts.graph.world.size()) {
-    verdict.kind = VerdictKind::kInconclusive;
-    verdict.summary = fmt::format(
-        "nothing was under way, but {} of {} ranks have no dump here",
-        missing.size(), facts.graph.world.size());
-    return verdict;
-  }
-  verdict.kind = VerdictKind::kNoDump;
-  verdict.culprits = missing;
-  verdict.summary =
-      fmt::format("{} left no dump; nobody was waiting when the others dumped",
-                  Case::ranks_text(missing));
-  return verdict;
-}
-
 Verdict call_healthy(const Case& facts) {
   Verdict verdict;
+  const std::size_t missing = facts.job.without_dump().size();
+  if (missing * 4 > facts.graph.world.size()) {
+    verdict.kind = VerdictKind::kInconclusive;
+    verdict.confidence = Confidence::kPossible;
+    verdict.summary = fmt::format(
+        "nothing was under way, but {} of {} ranks have no dump here", missing,
+        facts.graph.world.size());
+    return verdict;
+  }
   verdict.kind = VerdictKind::kHealthy;
   verdict.summary =
       fmt::format("all {} operations of {} ranks that were recorded are done",

@@ -17,17 +17,17 @@ std::optional<Verdict> blame_divergence(const Case& facts);
 std::optional<Verdict> blame_idle(const Case& facts);
 // R2: a device that lags behind its peers in the same operation.
 std::optional<Verdict> blame_device(const Case& facts);
-// R8: waited for, and left no dump.
-std::optional<Verdict> blame_unknown(const Case& facts);
 // R6: a circle of waiting, by groups used in different orders.
 std::optional<Verdict> blame_cycle(const Case& facts);
+// R8: waited for, and left no dump.
+std::optional<Verdict> blame_unknown(const Case& facts);
 // R3: all joined, none done.
 std::optional<Verdict> call_stuck(const Case& facts);
 Verdict call_inconclusive(const Case& facts);
 
-// With nothing under way. R8, R10.
-std::optional<Verdict> blame_absent_dumps(const Case& facts);
+// With nothing under way. R10.
 std::optional<Verdict> blame_straggler(const Case& facts);
+// Inconclusive if most dumps are missing.
 Verdict call_healthy(const Case& facts);
 
 }  // namespace postflight

@@ -34,8 +34,11 @@ struct Lateness {
 };
 
 std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
-  const std::span<const Lane> lanes = facts.timeline.lanes(group);
   std::map<Rank, Lateness> found;
+  std::vector<Lane> lanes;
+  for (const Lane& lane : facts.timeline.lanes(group))
+    if (lane.dump != nullptr)
+      lanes.push_back(lane);
   if (lanes.size() < 3)
     return found;
   const Lane* shortest = nullptr;

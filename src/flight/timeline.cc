@@ -58,6 +58,7 @@ Timeline::Timeline(const Job& job)
       with_transfers_(job.groups.size()),
       name_completes_(job.tables.text_count()),
       latest_(job.ranks.size()),
+      latest_completions_(job.ranks.size()),
       has_starts_(job.ranks.size()) {
   find_backends();
   make_lanes();
@@ -159,6 +160,8 @@ void Timeline::fill(std::size_t rank_index) {
     const auto index = static_cast<std::uint32_t>(i);
     latest_[rank_index] = std::max(
         {latest_[rank_index], entry.created, entry.completed, entry.started});
+    latest_completions_[rank_index] =
+        std::max(latest_completions_[rank_index], entry.completed);
     has_starts_[rank_index] |= entry.started != 0;
     const auto found = lanes.find(call.group);
     if (found == lanes.end())
@@ -224,6 +227,24 @@ void Timeline::fill(std::size_t rank_index) {
                           .done = done,
                           .weak = done && !entry.retired});
   }
+  if (only_active)
+    close_batches(dump, transfers);
+}
+
+// The members of a batch stay scheduled for ever, so a dump of active work only
+// lists them when their closing entry is done and gone.
+void Timeline::close_batches(const RankDump& dump,
+                             std::vector<Transfer>& transfers) {
+  std::set<GroupId> batched;
+  for (std::size_t i = 0; i < transfers.size(); ++i)
+    if (transfers[i].closing != transfers[i].entry ||
+        (i > 0 && transfers[i - 1].group == transfers[i].group &&
+         dump.entries[transfers[i - 1].entry].p2p_sequence ==
+             dump.entries[transfers[i].entry].p2p_sequence))
+      batched.insert(transfers[i].group);
+  for (Transfer& transfer : transfers)
+    if (transfer.closing == transfer.entry && batched.contains(transfer.group))
+      transfer.done = true;
 }
 
 void Timeline::set_bounds() {

@@ -80,6 +80,10 @@ class Timeline {
   std::int64_t latest(std::size_t rank_index) const {
     return latest_[rank_index];
   }
+  // The newest time at which it saw something end.
+  std::int64_t latest_completion(std::size_t rank_index) const {
+    return latest_completions_[rank_index];
+  }
   // Whether this rank recorded when operations started.
   bool has_starts(std::size_t rank_index) const {
     return has_starts_[rank_index];
@@ -89,6 +93,8 @@ class Timeline {
   void find_backends();
   void make_lanes();
   void fill(std::size_t rank_index);
+  static void close_batches(const RankDump& dump,
+                            std::vector<Transfer>& transfers);
   void set_bounds();
   void find_stale();
   void settle_weak();
@@ -101,6 +107,7 @@ class Timeline {
   std::vector<char> with_transfers_;
   std::vector<char> name_completes_;  // by the name's TextId
   std::vector<std::int64_t> latest_;
+  std::vector<std::int64_t> latest_completions_;
   std::vector<char> has_starts_;
   bool any_done_ = false;
 };

@@ -28,14 +28,18 @@ bool from_the_start(const RankDump& dump) {
 // How the other side stands at the first open transfer of `side`. With both
 // rings whole the n-th belongs to the n-th; else what is done is taken to be
 // done on both sides.
-Presence other_side(const Side& side, const Side& other) {
+void find_other_side(const Side& side, const Side& other, OpenTransfer& open) {
   if (other.dump == nullptr)
-    return Presence::kUnknown;
+    return;
   const bool whole = from_the_start(*side.dump) && from_the_start(*other.dump);
   const std::size_t match = whole ? side.done : other.done;
-  if (match < other.transfers.size())
-    return other.transfers[match].done ? Presence::kDone : Presence::kPending;
-  return other.dump->complete ? Presence::kAbsent : Presence::kUnknown;
+  if (match < other.transfers.size()) {
+    open.peer =
+        other.transfers[match].done ? Presence::kDone : Presence::kPending;
+    open.peer_closing = other.transfers[match].closing;
+  } else if (other.dump->complete) {
+    open.peer = Presence::kAbsent;
+  }
 }
 
 }  // namespace
@@ -67,9 +71,12 @@ std::vector<OpenTransfer> find_open_transfers(const Timeline& timeline) {
     for (const auto& [side, other] :
          {std::pair(&pairing.send, &pairing.receive),
           std::pair(&pairing.receive, &pairing.send)})
-      if (side->done < side->transfers.size())
-        open.push_back({side->rank_index, side->transfers[side->done],
-                        other_side(*side, *other)});
+      if (side->done < side->transfers.size()) {
+        OpenTransfer& found = open.emplace_back();
+        found.rank_index = side->rank_index;
+        found.transfer = side->transfers[side->done];
+        find_other_side(*side, *other, found);
+      }
   }
   return open;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "flight/timeline.h"
@@ -12,6 +13,8 @@ struct OpenTransfer {
   std::size_t rank_index = 0;  // in Job::ranks
   Transfer transfer;
   Presence peer = Presence::kUnknown;
+  // Where the other side's unit ends, if it is there.
+  std::optional<std::uint32_t> peer_closing;
 };
 
 // Sends and receives are paired by their order, for each direction between two

@@ -100,6 +100,10 @@ class Maker {
   WaitGraph make() && {
     graph_.world = job_.world();
     graph_.waits_of.resize(graph_.world.size());
+    for (const Rank rank : job_.without_dump())
+      without_dump_.push_back(graph_.place(rank));
+    oldest_unit_.assign(graph_.world.size(),
+                        std::numeric_limits<std::uint32_t>::max());
     add_collectives();
     add_transfers();
     order_waits();
@@ -122,7 +126,8 @@ class Maker {
         if (is_new)
           graph_.waits.push_back(
               {.group = {g}, .sequence = slot->sequence, .transfer = {}});
-        join(found->second, graph_.place(lane.rank), slot->entry);
+        join(found->second,
+             {graph_.place(lane.rank), slot->entry, slot->closing});
       }
     }
   }
@@ -142,14 +147,17 @@ class Maker {
         wait.unknown.push_back(peer);
       const auto next = static_cast<std::uint32_t>(graph_.waits.size());
       graph_.waits.push_back(std::move(wait));
-      join(next, graph_.place(job_.ranks[open.rank_index].rank),
-           open.transfer.entry);
+      join(next, {graph_.place(job_.ranks[open.rank_index].rank),
+                  open.transfer.entry, open.transfer.closing});
+      peer_units_[next] = open.peer_closing;
     }
   }
 
-  void join(std::uint32_t wait, std::uint32_t rank, std::uint32_t entry) {
-    graph_.waits[wait].waiting.push_back({rank, entry});
-    graph_.waits_of[rank].push_back(wait);
+  void join(std::uint32_t wait, const Wait::Waiter& waiter) {
+    graph_.waits[wait].waiting.push_back(waiter);
+    graph_.waits_of[waiter.rank].push_back(wait);
+    std::uint32_t& oldest = oldest_unit_[waiter.rank];
+    oldest = std::min(oldest, waiter.unit);
   }
 
   void order_waits() {
@@ -165,20 +173,21 @@ class Maker {
     }
   }
 
-  // The oldest thing that keeps a rank's device busy.
-  bool has_older_work(std::uint32_t rank, std::uint32_t wait) const {
-    return !graph_.waits_of[rank].empty() &&
-           graph_.waits_of[rank].front() != wait;
+  // Whether something enqueued before `unit` keeps the rank's device busy.
+  bool has_older_work(std::uint32_t rank, std::uint32_t unit) const {
+    return oldest_unit_[rank] < unit;
   }
 
   void find_targets() {
     for (std::uint32_t w = 0; w < graph_.waits.size(); ++w) {
       Wait& wait = graph_.waits[w];
       if (wait.transfer) {
+        const Wait::Waiter& own = wait.waiting[0];
         const std::uint32_t peer = graph_.place(wait.transfer->peer);
-        if (wait.absent.empty() && wait.unknown.empty() &&
-            peer_has_older_work(wait, peer))
+        if (peer_units_[w] && has_older_work(peer, *peer_units_[w]))
           wait.busy.push_back(peer);
+        if (has_older_work(own.rank, own.unit))
+          wait.busy.push_back(own.rank);
         continue;
       }
       for (const Lane& lane : timeline_.lanes(wait.group)) {
@@ -195,7 +204,7 @@ class Maker {
               wait.done.push_back(rank);
             break;
           case Presence::kPending:
-            if (has_older_work(rank, w))
+            if (has_older_work(rank, lane.find(wait.sequence)->closing))
               wait.busy.push_back(rank);
             break;
           case Presence::kDone:
@@ -203,71 +212,84 @@ class Maker {
             break;
         }
       }
+      // Who is in a group that no list has is only known of those who left a
+      // dump.
+      if (!job_.group(wait.group).configured && wait.absent.empty() &&
+          wait.unknown.empty())
+        wait.unknown = without_dump_;
     }
-  }
-
-  // The peer of a transfer that both sides posted: is it held up by something
-  // else? Its own side of the transfer is not that.
-  bool peer_has_older_work(const Wait& wait, std::uint32_t peer) const {
-    if (graph_.waits_of[peer].empty())
-      return false;
-    const Wait& oldest = graph_.waits[graph_.waits_of[peer].front()];
-    const bool other_side =
-        oldest.transfer && oldest.group == wait.group &&
-        oldest.transfer->send != wait.transfer->send &&
-        graph_.place(oldest.transfer->peer) == wait.waiting[0].rank;
-    return !other_side;
   }
 
   void find_roots() {
     const auto ranks = static_cast<std::uint32_t>(graph_.world.size());
     std::vector<std::vector<std::uint32_t>> edges(ranks + graph_.waits.size());
-    for (std::uint32_t rank = 0; rank < ranks; ++rank)
-      for (const std::uint32_t wait : graph_.waits_of[rank])
-        edges[rank].push_back(ranks + wait);
+    for (std::uint32_t w = 0; w < graph_.waits.size(); ++w)
+      for (const Wait::Waiter& waiter : graph_.waits[w].waiting)
+        // What is enqueued behind the oldest is its shadow, unless somebody
+        // never came to it.
+        if (waiter.unit == oldest_unit_[waiter.rank] ||
+            !graph_.waits[w].absent.empty())
+          edges[waiter.rank].push_back(ranks + w);
     std::vector<char> waited_for(edges.size(), 0);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      for (const std::uint32_t wait : edges[rank])
+        waited_for[wait] = 1;
     for (std::uint32_t w = 0; w < graph_.waits.size(); ++w) {
       edges[ranks + w] = graph_.targets(graph_.waits[w]);
-      waited_for[ranks + w] = 1;
       for (const std::uint32_t rank : edges[ranks + w])
         waited_for[rank] = 1;
     }
     const Components components(edges);
-    std::vector<char> leaves(components.count(), 0);
+    std::vector<WaitRoot> parts(components.count());
+    std::vector<std::vector<std::uint32_t>> leads_to(components.count());
     std::vector<char> wanted(components.count(), 0);
     for (std::uint32_t node = 0; node < edges.size(); ++node) {
-      wanted[components.of(node)] |= waited_for[node];
-      for (const std::uint32_t to : edges[node])
-        leaves[components.of(node)] |= components.of(to) != components.of(node);
-    }
-    std::map<std::uint32_t, WaitRoot> roots;
-    for (std::uint32_t node = 0; node < edges.size(); ++node) {
-      const std::uint32_t component = components.of(node);
-      if (leaves[component] || !wanted[component])
-        continue;
-      WaitRoot& root = roots[component];
+      const std::uint32_t part = components.of(node);
       if (node < ranks)
-        root.ranks.push_back(node);
+        parts[part].ranks.push_back(node);
       else
-        root.waits.push_back(node - ranks);
+        parts[part].waits.push_back(node - ranks);
+      wanted[part] |= waited_for[node];
+      for (const std::uint32_t to : edges[node])
+        if (components.of(to) != part)
+          leads_to[part].push_back(components.of(to));
     }
-    for (auto& [component, root] : roots) {
-      if (root.ranks.empty())
-        root.kind = WaitRoot::Kind::kStuck;
-      else if (!root.waits.empty())
-        root.kind = WaitRoot::Kind::kCycle;
-      else
-        root.kind = job_.find(graph_.world[root.ranks[0]]) == nullptr ||
-                            !job_.find(graph_.world[root.ranks[0]])->complete
-                        ? WaitRoot::Kind::kUnknown
-                        : WaitRoot::Kind::kIdle;
-      graph_.roots.push_back(std::move(root));
+    // Components are numbered against the edges, so what a part leads to comes
+    // before it. What leads only to ranks without a dump is explained by them,
+    // but does not excuse a circle or a rank that never came.
+    std::vector<char> explained(components.count(), 0);
+    for (std::uint32_t i = 0; i < parts.size(); ++i) {
+      WaitRoot& part = parts[i];
+      const bool circle = part.ranks.size() + part.waits.size() > 1;
+      const bool leads_on = std::ranges::any_of(
+          leads_to[i], [&](std::uint32_t to) { return !explained[to]; });
+      if (leads_on || !wanted[i])
+        continue;
+      if (!circle && !leads_to[i].empty()) {
+        explained[i] = 1;
+        continue;
+      }
+      part.kind = circle                      ? WaitRoot::Kind::kCycle
+                  : part.ranks.empty()        ? WaitRoot::Kind::kStuck
+                  : is_unknown(part.ranks[0]) ? WaitRoot::Kind::kUnknown
+                                              : WaitRoot::Kind::kIdle;
+      explained[i] = part.kind == WaitRoot::Kind::kUnknown;
+      graph_.roots.push_back(std::move(part));
     }
+  }
+
+  // No dump, or one that breaks off before it could tell.
+  bool is_unknown(std::uint32_t rank) const {
+    const RankDump* const dump = job_.find(graph_.world[rank]);
+    return dump == nullptr || !dump->complete;
   }
 
   const Timeline& timeline_;
   const Job& job_;
   WaitGraph graph_;
+  std::vector<std::uint32_t> without_dump_;
+  std::vector<std::uint32_t> oldest_unit_;  // of each rank of the world
+  std::map<std::uint32_t, std::optional<std::uint32_t>> peer_units_;
 };
 
 }  // namespace
@@ -278,9 +300,11 @@ std::uint32_t WaitGraph::place(Rank rank) const {
 }
 
 std::vector<std::uint32_t> WaitGraph::targets(const Wait& wait) const {
-  std::vector<std::uint32_t> found = wait.absent;
-  found.insert(found.end(), wait.unknown.begin(), wait.unknown.end());
-  return found.empty() ? wait.busy : found;
+  if (!wait.absent.empty())
+    return wait.absent;
+  std::vector<std::uint32_t> found = wait.unknown;
+  found.insert(found.end(), wait.busy.begin(), wait.busy.end());
+  return found;
 }
 
 std::vector<Rank> WaitGraph::waiting_for(

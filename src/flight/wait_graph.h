@@ -18,6 +18,8 @@ struct Wait {
   struct Waiter {
     std::uint32_t rank = 0;   // its place in WaitGraph::world
     std::uint32_t entry = 0;  // in its dump
+    // The entry that ends what was enqueued as one: a batch, or itself.
+    std::uint32_t unit = 0;
   };
   std::vector<Waiter> waiting = {};
   // Places in WaitGraph::world.
@@ -52,7 +54,7 @@ struct WaitGraph {
   std::uint32_t place(Rank rank) const;
   bool idle(std::uint32_t rank) const { return waits_of[rank].empty(); }
   // Whom the ranks in a wait wait for: those who never came, else those who
-  // are unknown, else those who are busy.
+  // are unknown or busy.
   std::vector<std::uint32_t> targets(const Wait& wait) const;
   // All ranks that wait for one of these, directly or not.
   std::vector<Rank> waiting_for(std::span<const std::uint32_t> ranks,

@@ -9,7 +9,7 @@ namespace {
 
 std::string numbers(std::span<const Rank> ranks) {
   std::string text = "[";
-  for (const Rank rank : ranks) {
+  for (const Rank& rank : ranks) {
     if (&rank != ranks.data())
       text += ',';
     text += fmt::format("{}", rank.value);
