@@ -191,8 +191,9 @@ class Differences(unittest.TestCase):
                     groups=groups),
             1: dump([entry("nccl:recv 1<-0", 0, p2p=1)], groups=groups)})
         self.assertEqual(self.heads(said), [
-            "Not all ranks joining collective, sequence number: 2",
+            "Not all ranks joining collective, sequence number: 0",
             "missing ranks: {1}"])
+        self.assertIn("internal record id: 1\n", said)
         self.assertIn("collective: nccl:send 0->1\n", said)
         self.assertIn("expected ranks: {0, 1}\n", said)
 

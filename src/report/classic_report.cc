@@ -63,8 +63,8 @@ class Report {
       for (const Rank rank : problem.missing)
         line(fmt::format("Rank {} has an empty op list.", rank.value));
     const Entry entry = entry_at(job_, collective.shown);
-    const std::int64_t sequence =
-        collective.point_to_point ? entry.p2p_sequence : entry.sequence;
+    // Of a message too this is the number of the last collective before it.
+    const std::int64_t sequence = entry.sequence;
     switch (problem.kind) {
       case ClassicProblemKind::kMissingRanks:
         line(fmt::format(
