@@ -43,6 +43,9 @@ Result<> spell_out_fr_trace_options(std::span<std::string> arguments) {
   for (std::string& argument : arguments) {
     if (argument == "--")
       break;
+    // argparse takes -p=x for -p x, CLI11 for -p '=x'.
+    if (argument.starts_with("-p=") || argument.starts_with("-o="))
+      argument.erase(2, argument.size() > 3 ? 1 : 0);
     if (!argument.starts_with("--"))
       continue;
     const std::string word = argument.substr(0, argument.find('='));

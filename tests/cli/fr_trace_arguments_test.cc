@@ -25,6 +25,10 @@ TEST(FrTraceArguments, PrefersTheOptionsOfTorchfrtrace) {
                           "--just_print_entries"));
 }
 
+TEST(FrTraceArguments, TakesAnEqualsSignBehindALetter) {
+  EXPECT_THAT(spelt({"-p=trace_", "-o=a=b"}), ElementsAre("-ptrace_", "-oa=b"));
+}
+
 TEST(FrTraceArguments, LeavesOtherWordsAlone) {
   EXPECT_THAT(spelt({"--json", "--nothing", "-p", "--", "--sel"}),
               ElementsAre("--json", "--nothing", "-p", "--", "--sel"));
