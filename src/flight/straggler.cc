@@ -167,7 +167,10 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       if (worst == nullptr || all.typical > worst->typical)
         worst = &all;
     }
-  if (worst == nullptr)
+  // Where a good part of the job is late, its clocks are, not its ranks.
+  if (worst == nullptr ||
+      (verdict.culprits.size() > 1 &&
+       verdict.culprits.size() * 8 > facts.graph.world.size()))
     return std::nullopt;
   verdict.kind = VerdictKind::kStraggler;
   verdict.confidence = Confidence::kLikely;
