@@ -60,6 +60,12 @@ def main():
         collected += answers(program, "ckpt", "verify", "--json", path)
         collected += answers(program, "ckpt", "read", "--json",
                              "--map-location", "meta", path)
+    for job in ("nccl_p2p_ring_coalesced", "nccl_coalesced_collectives",
+                "nccl_mesh_hang", "nccl_wrapped"):
+        whole = answers(program, "fr-trace", "--json", "-p", "nccl_trace_rank_",
+                        os.path.join(DATA, "flight", job))
+        assert len(whole) == 1, job
+        collected += whole
     for job in ("flight/nccl_p2p_ring_coalesced", "flight/gloo_crashed_rank",
                 "flight_json/nccl_straggler"):
         lines = answers(program, "entries", "--json", os.path.join(DATA, job))

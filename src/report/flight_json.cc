@@ -1,5 +1,6 @@
 #include "report/flight_json.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ class FlightJson {
     write_entries();
     out_ += "],\"collectives\":[";
     write_collectives();
+    out_ += "],\"first_pending\":[";
+    write_first_pending();
     out_ += "],\"findings\":";
     const std::vector<Finding> findings = job_.all_findings();
     write_findings_json(findings, out_);
@@ -162,6 +165,21 @@ class FlightJson {
                             job_.ranks[match.rank].rank.value, match.agrees);
       }
       out_ += "]}";
+    }
+  }
+
+  // The first collective of each group that somebody waits in, as its place
+  // among the collectives.
+  void write_first_pending() {
+    Separator comma;
+    std::optional<GroupId> last;
+    for (std::size_t i = 0; i < table_.collectives.size(); ++i) {
+      const Collective& row = table_.collectives[i];
+      if (row.message || row.pending == 0 || row.group == last)
+        continue;
+      last = row.group;
+      out_ += comma.next();
+      out_ += fmt::format("{}", i);
     }
   }
 

@@ -32,6 +32,7 @@ TEST(FlightJson, JoinsByNumber) {
   const nlohmann::json json = json_of(job);
   EXPECT_EQ(json["schema"], "postflight.fr-trace/1");
   EXPECT_EQ(json["without_dump"], nlohmann::json({2}));
+  EXPECT_EQ(json["first_pending"], nlohmann::json::array());
   EXPECT_EQ(json["groups"][0]["ranks"], nlohmann::json({0, 1, 2}));
   const nlohmann::json& second = json["collectives"][1];
   EXPECT_EQ(second["difference"], "operation");
