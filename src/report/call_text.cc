@@ -42,17 +42,7 @@ void append_shape(std::span<const std::int64_t> shape, std::string& out) {
 
 }  // namespace
 
-std::string sizes_text(const Tables& tables, SizesId sizes) {
-  std::string text = "[";
-  for (const std::span<const std::int64_t> shape : tables.shapes(sizes)) {
-    if (text.size() > 1)
-      text += ", ";
-    append_shape(shape, text);
-  }
-  return text + "]";
-}
-
-std::string dtypes_text(const Tables& tables, DtypesId dtypes) {
+std::string dtype_names(const Tables& tables, DtypesId dtypes) {
   std::string text;
   for (const TextId name : tables.dtypes(dtypes)) {
     if (!text.empty())

@@ -7,11 +7,8 @@
 
 namespace postflight {
 
-// "[[8, 16], [4]]", as Python prints it.
-std::string sizes_text(const Tables& tables, SizesId sizes);
-
 // "Float, Long": the names that the recorder wrote. Not yet escaped.
-std::string dtypes_text(const Tables& tables, DtypesId dtypes);
+std::string dtype_names(const Tables& tables, DtypesId dtypes);
 
 // "f32" of "Float", as people write it; other names as they are.
 std::string_view short_dtype(std::string_view recorded);

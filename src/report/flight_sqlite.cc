@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "flight/classic_text.h"
 #include "report/call_text.h"
 #include "report/flight_schema.h"
 #include "report/sqlite_database.h"
@@ -205,7 +206,7 @@ class FlightWriter {
     }
     SqliteInsert dtypes = TRY(database_.insert_into("dtypes", 2));
     for (std::uint32_t id = 0; id < tables.dtypes_count(); ++id)
-      TRY(dtypes.add(id, dtypes_text(tables, {id})));
+      TRY(dtypes.add(id, dtype_names(tables, {id})));
     return {};
   }
 
