@@ -29,6 +29,7 @@ THIRD_PARTY = {
     "nlohmann/": ["report", "cli", "flight", "checkpoint"],
     "re2/": ["base"],
     "openssl/": ["checkpoint", "stream"],
+    "sqlite3.h": ["report"],
     "zlib.h": ["checkpoint", "stream"],
     "zstd": ["stream"],
 }
@@ -41,7 +42,8 @@ VOCABULARY = ("fmt/", "tl/expected.hpp")
 SYSTEM = ("sys/", "linux/", "asm/")
 SYSTEM_FILES = {
     "dirent.h", "dlfcn.h", "elf.h", "emmintrin.h", "fcntl.h", "glob.h",
-    "immintrin.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
+    "immintrin.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
+    "spawn.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 
 HEADER_LINES = 150

@@ -60,6 +60,17 @@ def main():
         collected += answers(program, "ckpt", "verify", "--json", path)
         collected += answers(program, "ckpt", "read", "--json",
                              "--map-location", "meta", path)
+    for job in ("nccl_p2p_ring_coalesced", "nccl_coalesced_collectives",
+                "nccl_mesh_hang", "nccl_wrapped"):
+        whole = answers(program, "fr-trace", "--json", "-p", "nccl_trace_rank_",
+                        os.path.join(DATA, "flight", job))
+        assert len(whole) == 1, job
+        collected += whole
+    for job in ("flight/nccl_p2p_ring_coalesced", "flight/gloo_crashed_rank",
+                "flight_json/nccl_straggler"):
+        lines = answers(program, "entries", "--json", os.path.join(DATA, job))
+        assert lines
+        collected += lines
     validators = {}
     validated = {}
     for answer in collected:
@@ -71,6 +82,9 @@ def main():
     assert not validators["postflight.pickle/1"].is_valid(broken)
     broken = dict(validated["postflight.trace/1"], verdict={"kind": "perhaps"})
     assert not validators["postflight.trace/1"].is_valid(broken)
+    line = next(line for line in collected if "record_id" in line)
+    assert not validators["postflight.entries/1"].is_valid(
+        dict(line, record_id=int(line["record_id"])))
     print("%d answers fit %s" % (len(collected), ", ".join(sorted(validators))))
 
 

@@ -24,6 +24,8 @@ class AtomicFile {
   static Result<AtomicFile> create(const std::filesystem::path& target);
 
   Result<> write(Bytes bytes);
+  // The hidden name, for a library that writes to the file itself.
+  const std::filesystem::path& temporary() const { return temporary_; }
   // Puts the file in place, safe from a crash of the machine.
   Result<> commit();
 

@@ -32,6 +32,7 @@ struct Command {
 
 Command ckpt_command();
 Command fr_trace_command();
+Command entries_command();
 Command pickle_command();
 Command trace_command();
 Command version_command();

@@ -23,8 +23,9 @@ constexpr std::array<std::string_view, 12> kTheirs = {
     "--mismatch_cap",
     "--transform-ft",
     "--group-world-size"};
-constexpr std::array<std::string_view, 6> kOurs = {
-    "--stdout", "--exit-code", "--threads", "--json", "--color", "--quiet"};
+constexpr std::array<std::string_view, 7> kOurs = {
+    "--stdout", "--sqlite", "--exit-code", "--threads",
+    "--json",   "--color",  "--quiet"};
 
 std::vector<std::string_view> fitting(std::span<const std::string_view> options,
                                       std::string_view word) {

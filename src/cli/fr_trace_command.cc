@@ -19,6 +19,8 @@
 #include "flight/classic_text.h"
 #include "report/classic_database.h"
 #include "report/classic_report.h"
+#include "report/flight_json.h"
+#include "report/flight_sqlite.h"
 
 namespace postflight {
 namespace {
@@ -29,6 +31,7 @@ struct FrTraceOptions {
   std::optional<std::vector<std::int64_t>> ranks;
   std::optional<std::vector<std::string>> groups;
   std::optional<std::string> output;
+  std::optional<std::string> sqlite;
   std::optional<std::int32_t> replica_size;
   std::int64_t mismatch_cap = 10;
   std::size_t threads = 0;
@@ -73,18 +76,24 @@ class FrTrace {
     TRY(check_dumps(job));
     const ClassicAnalysis analysis =
         analyze_classic(job, {.mismatch_cap = options_.mismatch_cap});
+    if (session_.options().json || options_.sqlite)
+      TRY(write_tables(job));
+    if (options_.output)
+      TRY(save(job, analysis));
+    if (session_.options().json)
+      return exit_of(analysis);
     write_classic_report(job, analysis, {.verbose = options_.verbose}, out_);
     if (options_.verbose)
       write_classic_tables(job, analysis, out_);
-    if (options_.output)
-      TRY(save(job, analysis));
     return exit_of(analysis);
   }
 
   Result<> check_options() const {
-    if (session_.options().json)
+    if (session_.options().json && options_.just_entries)
       return fail(ErrorKind::kUsage,
-                  "fr-trace answers in text only; leave --json out");
+                  "-j answers in text only; 'postflight entries --json {}' "
+                  "has the entries in JSON",
+                  options_.folder);
     if (options_.ranks && !options_.just_entries)
       return fail(ErrorKind::kUsage,
                   "AssertionError: Not support selecting ranks without "
@@ -153,6 +162,18 @@ class FrTrace {
                 rank_set_python(missing), options_.folder);
   }
 
+  // What -o has and more, for anything but Python.
+  Result<> write_tables(const Job& job) {
+    const CollectiveTable table = match_collectives(job);
+    if (options_.sqlite)
+      TRY(write_flight_sqlite(job, table, *options_.sqlite));
+    if (session_.options().json) {
+      Output out([this](std::string_view piece) { session_.print(piece); });
+      write_flight_json(job, table, out);
+    }
+    return {};
+  }
+
   Result<> save(const Job& job, const ClassicAnalysis& analysis) const {
     const std::string pickle = TRY(classic_database(job, analysis));
     AtomicFile file = TRY(AtomicFile::create(*options_.output));
@@ -187,7 +208,7 @@ class FrTrace {
   }
 
   void print(std::string_view piece) const {
-    if (options_.to_stdout)
+    if (options_.to_stdout && !session_.options().json)
       session_.print(piece);
     else
       std::fwrite(piece.data(), 1, piece.size(), stderr);
@@ -243,6 +264,9 @@ Command fr_trace_command() {
                      "Also what is not finished, debug lines and all tables");
         app.add_option("-o,--output", options->output,
                        "Write the tables as a pickle for Python with torch")
+            ->option_text("FILE");
+        app.add_option("--sqlite", options->sqlite,
+                       "Write all of the job into an SQLite database")
             ->option_text("FILE");
         app.add_flag("--transform-ft", options->transform_ft,
                      "The dumps are of torchft: make its ranks global");

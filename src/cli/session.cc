@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -9,6 +10,13 @@
 #include "base/escape.h"
 
 namespace postflight {
+
+Exit exit_for(std::span<const Finding> findings) {
+  const bool found = std::ranges::any_of(findings, [](const Finding& finding) {
+    return finding.severity == Severity::kError;
+  });
+  return found ? Exit::kFound : Exit::kWell;
+}
 
 Session::Session(const CommonOptions& options)
     : options_(options), terminal_(Terminal::detect(options.colour)) {}

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/finding.h"
 #include "base/progress.h"
 #include "base/terminal.h"
 
@@ -16,6 +18,9 @@ enum class Exit : int {
   kFound = 1,        // looked, and found a problem
   kCouldNotLook = 2  // usage, or nothing readable
 };
+
+// kFound if one of them is an error.
+Exit exit_for(std::span<const Finding> findings);
 
 // The options that every command has.
 struct CommonOptions {

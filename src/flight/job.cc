@@ -16,6 +16,11 @@ std::int32_t Group::place(Rank rank) const {
              : static_cast<std::int32_t>(found - members.begin());
 }
 
+std::size_t RankDump::group_place(GroupId group) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(groups, group) -
+                                  groups.begin());
+}
+
 const RankDump* Job::find(Rank rank) const {
   const auto found = std::ranges::lower_bound(ranks, rank, {}, &RankDump::rank);
   return found == ranks.end() || found->rank != rank ? nullptr : &*found;
@@ -42,6 +47,17 @@ std::vector<Rank> Job::without_dump() const {
   std::vector<Rank> missing = world();
   std::erase_if(missing, [&](Rank rank) { return find(rank) != nullptr; });
   return missing;
+}
+
+std::vector<Finding> Job::all_findings() const {
+  std::vector<Finding> all = findings;
+  for (const SkippedFile& file : skipped) {
+    const bool expected = file.empty || file.rank >= 0;
+    all.push_back({file.empty ? "empty_dump" : "skipped_file",
+                   expected ? Severity::kWarning : Severity::kNote,
+                   "skipped: " + file.reason, file.file});
+  }
+  return all;
 }
 
 std::uint64_t Job::entry_count() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,12 +37,16 @@ struct RankDump {
   TextId version;
   TextId library;
   bool json = false;
-  bool complete = true;         // false: the file was cut off or damaged
-  std::vector<GroupId> groups;  // those of its pg_config and its entries
+  bool complete = true;  // false: the file was cut off or damaged
+  // Those of its pg_config and its entries, in order.
+  std::vector<GroupId> groups;
   std::vector<GroupStatus> statuses;
   std::vector<Extra> extras;
   Entries entries;
   std::vector<EntryExtra> entry_extras;
+
+  // Where `group` is in `groups`, or would be.
+  std::size_t group_place(GroupId group) const;
 };
 
 // A file that was looked at and gave no rank of the job.
@@ -74,6 +79,9 @@ struct Job {
   std::vector<Rank> world() const;
   // Those of world() that left no dump.
   std::vector<Rank> without_dump() const;
+  // All that is to be said of the files: the findings, and a note or, where a
+  // rank's dump should have been, a warning for each file skipped.
+  std::vector<Finding> all_findings() const;
   std::uint64_t entry_count() const;
   std::uint64_t memory_bytes() const;
 };

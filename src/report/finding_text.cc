@@ -39,20 +39,25 @@ void write_findings(std::span<const Finding> findings, const Terminal& terminal,
   }
 }
 
+void write_finding_json(const Finding& finding, Output& out) {
+  out += "{";
+  write_json_field("kind", finding.kind, out);
+  out += ",";
+  write_json_field("severity", severity_name(finding.severity), out);
+  out += ",";
+  write_json_field("message", finding.message, out);
+  out += ",";
+  write_json_field("where", finding.where, out);
+  out += "}";
+}
+
 void write_findings_json(std::span<const Finding> findings, Output& out) {
   out += "[";
   bool first = true;
   for (const Finding& finding : findings) {
-    out += first ? "{" : ",{";
+    out += first ? "" : ",";
     first = false;
-    write_json_field("kind", finding.kind, out);
-    out += ",";
-    write_json_field("severity", severity_name(finding.severity), out);
-    out += ",";
-    write_json_field("message", finding.message, out);
-    out += ",";
-    write_json_field("where", finding.where, out);
-    out += "}";
+    write_finding_json(finding, out);
   }
   out += "]";
 }

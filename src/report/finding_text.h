@@ -14,6 +14,8 @@ namespace postflight {
 void write_findings(std::span<const Finding> findings, const Terminal& terminal,
                     Output& out);
 
+// One of them as a JSON object.
+void write_finding_json(const Finding& finding, Output& out);
 // Findings as the array that every JSON answer has.
 void write_findings_json(std::span<const Finding> findings, Output& out);
 

@@ -1,0 +1,73 @@
+#include "base/glob.h"
+
+#include <cstddef>
+
+namespace postflight {
+namespace {
+
+// A set "[...]" at the front of a pattern, or one byte.
+struct Unit {
+  std::size_t size = 1;
+  bool matches = false;
+};
+
+Unit match_set(std::string_view pattern, char byte) {
+  std::size_t at = 1;
+  const bool inverted = at < pattern.size() && pattern[at] == '!';
+  at += inverted ? 1 : 0;
+  bool found = false;
+  // A closing bracket that comes first is a member.
+  for (const std::size_t first = at;
+       at < pattern.size() && (pattern[at] != ']' || at == first); ++at) {
+    if (at + 2 < pattern.size() && pattern[at + 1] == '-' &&
+        pattern[at + 2] != ']') {
+      found = found || (pattern[at] <= byte && byte <= pattern[at + 2]);
+      at += 2;
+    } else {
+      found = found || pattern[at] == byte;
+    }
+  }
+  if (at >= pattern.size())
+    return {1, byte == '['};
+  return {at + 1, found != inverted};
+}
+
+Unit match_unit(std::string_view pattern, char byte) {
+  if (pattern[0] == '[')
+    return match_set(pattern, byte);
+  return {1, pattern[0] == '?' || pattern[0] == byte};
+}
+
+}  // namespace
+
+bool glob_matches(std::string_view pattern, std::string_view text) {
+  // Only the last star has to be tried again: what an earlier one could take
+  // more, this one can take too.
+  std::string_view after_star;
+  std::string_view retry;
+  bool has_star = false;
+  while (true) {
+    if (!pattern.empty() && pattern[0] == '*') {
+      pattern.remove_prefix(1);
+      after_star = pattern;
+      retry = text;
+      has_star = true;
+      continue;
+    }
+    if (text.empty())
+      return pattern.empty();
+    const Unit unit = pattern.empty() ? Unit{} : match_unit(pattern, text[0]);
+    if (unit.matches) {
+      pattern.remove_prefix(unit.size);
+      text.remove_prefix(1);
+      continue;
+    }
+    if (!has_star)
+      return false;
+    retry.remove_prefix(1);
+    text = retry;
+    pattern = after_star;
+  }
+}
+
+}  // namespace postflight

@@ -1,0 +1,142 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/environment.h"
+#include "cli/command.h"
+#include "cli/job_source.h"
+#include "cli/pager.h"
+#include "flight/entry_filter.h"
+#include "report/entries_json.h"
+#include "report/entries_text.h"
+#include "report/flight_sqlite.h"
+
+namespace postflight {
+namespace {
+
+struct EntriesOptions {
+  JobSource source;
+  std::string ranks;
+  std::vector<std::string> groups;
+  std::vector<std::string> operations;
+  std::vector<std::string> states;
+  std::string sequences;
+  EntriesGridOptions grid;
+  bool no_pager = false;
+  std::string sqlite;
+};
+
+Result<EntryFilterOptions> filter_options(const EntriesOptions& options) {
+  EntryFilterOptions filter;
+  filter.ranks = TRY(NumberSelection::parse(options.ranks));
+  filter.sequences = TRY(NumberSelection::parse(options.sequences));
+  filter.groups = options.groups;
+  filter.operations = options.operations;
+  for (const std::string& name : options.states)
+    for (const State state : {State::kScheduled, State::kStarted,
+                              State::kCompleted, State::kUnknown})
+      if (name == state_name(state))
+        filter.states.push_back(state);
+  return filter;
+}
+
+void write(const Job& job, const EntryFilter& filter,
+           const EntriesOptions& options, Session& session) {
+  const bool json = session.options().json;
+  std::unique_ptr<Pager> pager;
+  if (session.terminal().stdout_is_terminal && !json && !options.no_pager)
+    pager = Pager::start(process_environment());
+  bool wanted = true;
+  Output out([&](std::string_view piece) {
+    if (pager == nullptr)
+      session.print(piece);
+    else
+      wanted = wanted && pager->write(piece);
+  });
+  if (json)
+    write_entries_json(job, filter, out);
+  else
+    write_entries(job, filter, options.grid, session.terminal(), out);
+}
+
+Result<Exit> show(EntriesOptions& options, Session& session) {
+  EntryFilterOptions wanted = TRY(filter_options(options));
+  const Job job = TRY(load_job(options.source, session));
+  if (!options.sqlite.empty())
+    TRY(write_flight_sqlite(job, options.sqlite));
+  const EntryFilter filter(job, std::move(wanted));
+  write(job, filter, options, session);
+  return exit_for(job.all_findings());
+}
+
+Exit run(EntriesOptions& options, Session& session) {
+  const Result<Exit> exit = show(options, session);
+  if (exit)
+    return *exit;
+  session.complain(exit.error());
+  return Exit::kCouldNotLook;
+}
+
+void declare(CLI::App& app, EntriesOptions& options) {
+  add_job_source(app, options.source);
+  app.add_option("--ranks", options.ranks, "Only these ranks: 0-15,32-1016:8")
+      ->option_text("RANKS");
+  app.add_option("--groups", options.groups,
+                 "Only groups of this name or description (*, ?, [a-z])")
+      ->delimiter(',')
+      ->option_text("GLOB,...");
+  app.add_option("--operations", options.operations,
+                 "Only rows with such an operation (*, ?, [a-z])")
+      ->delimiter(',')
+      ->option_text("GLOB,...");
+  app.add_option("--states", options.states, "Only rows with such a state")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"scheduled", "started", "completed", "unknown"}))
+      ->option_text("scheduled,started,completed,unknown");
+  app.add_option("--sequences", options.sequences,
+                 "Only these sequence numbers: 100-200, 1400-")
+      ->option_text("NUMBERS");
+  app.add_option("--last", options.grid.last,
+                 "Only the last rows of each group")
+      ->option_text("N");
+  app.add_flag("--stacks", options.grid.stacks,
+               "Number the stacks of the calls and list them");
+  app.add_flag("--no-pager", options.no_pager,
+               "Don't show it in $PAGER or less");
+  app.add_option("--sqlite", options.sqlite,
+                 "Also write all of the job into an SQLite database")
+      ->option_text("FILE");
+}
+
+}  // namespace
+
+Command entries_command() {
+  return {
+      .name = "entries",
+      .sentence =
+          "Shows the entries of flight-recorder dumps, all ranks side by "
+          "side.\nA table for each group, a row for each sequence number; "
+          "ranks that look the\nsame share a column.",
+      .examples = {{"postflight entries dumps/", "everything"},
+                   {"postflight entries dumps/ --last 5", "how it ended"},
+                   {"postflight entries dumps/ --states scheduled",
+                    "what was not completed"},
+                   {"postflight entries dumps/ --ranks 0-63:8 --groups 'dp*'",
+                    "some ranks, some groups"},
+                   {"postflight entries dumps/ --sqlite job.db --last 1",
+                    "a database to be queried"},
+                   {"postflight entries --json dumps/ | jq .name",
+                    "an object for each entry"}},
+      .declare = [](CLI::App& app) {
+        const auto options = std::make_shared<EntriesOptions>();
+        declare(app, *options);
+        return [options](Session& session) { return run(*options, session); };
+      }};
+}
+
+}  // namespace postflight
