@@ -278,6 +278,23 @@ def dump_seeds():
                    b' 0->1","input_sizes":[[4]]}],"version":"2.10"}')
 
 
+def job_log_seeds():
+    for path in sorted((DATA / "logs").glob("*.log")):
+        yield path.stem, path.read_bytes()
+    for name, text in (
+        ("hostfile", "node1 slots=8 max_slots=8\nuser@node2:8\nnode3\n"),
+        ("table", "rank,host\n0,a\n1-3,b\n"),
+        ("pairs", "a 0-3,5\n4 b\n"),
+        ("node-list", "gpu[001-004,7]n[1-2],login x8"),
+        (
+            "variables",
+            "SLURM_JOB_NODELIST=n[01-03,7]\nSLURM_TASKS_PER_NODE=8(x3),4\n",
+        ),
+        ("many", "a[0-999]b[0-999]c[0-999] 8(x4294967295)\n"),
+    ):
+        yield "hosts-" + name, text.encode()
+
+
 NOUNS = {
     "checkpoint": samples(
         *(f"ckpt/{name}.pt" for name in (
@@ -294,6 +311,7 @@ NOUNS = {
     "compression": compression_seeds,
     "disassembler": pickle_seeds,
     "dump": dump_seeds,
+    "job_log": job_log_seeds,
     "machine": pickle_seeds,
     "pickle_file": file_seeds,
     "tar": tar_seeds,

@@ -38,6 +38,20 @@ struct Limits {
   std::uint64_t max_materialised_bytes = 64ULL << 30;
   // What is read into memory from a pipe, or from a file that can't be mapped.
   std::uint64_t max_pipe_bytes = 4ULL << 30;
+  // Hosts and ranks that a list of hosts may stand for. The largest jobs known
+  // have a quarter of that.
+  std::uint64_t max_listed_hosts = 100'000;
+  std::uint64_t max_listed_ranks = 1'000'000;
+  // What is looked at of a line in a job's log, and what is kept of one as a
+  // message. The lines worth finding say so in their first few hundred bytes.
+  std::uint64_t max_log_line_bytes = 16 << 10;
+  std::uint64_t max_log_message_bytes = 500;
+  // Events of one kind that differ, kept from all of a job's logs, and the
+  // ranks remembered for all of them together.
+  std::uint64_t max_log_events = 1'000;
+  std::uint64_t max_log_event_ranks = 4'000'000;
+  // Processes whose tracebacks may be mixed in one log.
+  std::uint64_t max_open_tracebacks = 10'000;
 };
 
 }  // namespace postflight

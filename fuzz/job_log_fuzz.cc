@@ -1,0 +1,42 @@
+#include "flight/host_map.h"
+#include "flight/line_reader.h"
+#include "flight/log_scanner.h"
+#include "stream/memory_stream.h"
+
+#include <cstddef>
+#include <cstdint>
+
+using namespace postflight;
+
+// Any bytes are a log, and some are a list of hosts.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  const Limits limits{.max_listed_hosts = 1000,
+                      .max_listed_ranks = 10'000,
+                      .max_log_line_bytes = 4096,
+                      .max_log_events = 50,
+                      .max_log_event_ranks = 1000,
+                      .max_open_tracebacks = 4};
+  const Bytes bytes = std::as_bytes(std::span(data, size));
+
+  MemorySource source(bytes);
+  LineReader lines(source, limits.max_log_line_bytes);
+  LogScanner scanner(limits);
+  for (;;) {
+    const Result<bool> more = lines.next();
+    if (!more)
+      __builtin_trap();
+    if (!*more)
+      break;
+    scanner.take(lines.line(), lines.number());
+  }
+  scanner.finish();
+  if (scanner.events().size() > limits.max_log_events * kLogEventKinds)
+    __builtin_trap();
+
+  const Result<HostMap> map = read_host_map(as_text(bytes), 64, limits);
+  if (map && (map->size() > limits.max_listed_ranks ||
+              map->hosts().size() > limits.max_listed_hosts))
+    __builtin_trap();
+  return 0;
+}
