@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include <emmintrin.h>
+#include <immintrin.h>
 
 namespace postflight {
 namespace {
@@ -107,12 +107,97 @@ struct Square<2> {
   }
 };
 
-// A tile's lines on both sides stay in the first cache while it is turned; 16
-// elements of 4 bytes are one line.
+// Eight by eight elements of 4 bytes. Past the cache, which would read each
+// line before it is overwritten, if the target's lines are hit exactly.
+template <bool kPast>
+[[gnu::target("avx2")]] void flip_eight(const std::byte* from,
+                                        std::uint64_t from_row, std::byte* to,
+                                        std::uint64_t to_column) {
+  __m256i rows[8];
+  for (std::size_t i = 0; i < 8; ++i)
+    rows[i] = _mm256_loadu_si256(
+        reinterpret_cast<const __m256i*>(from + i * from_row));
+  __m256i fours[8];
+  for (std::size_t i = 0; i < 8; i += 4) {
+    const __m256i a = _mm256_unpacklo_epi32(rows[i], rows[i + 1]);
+    const __m256i b = _mm256_unpackhi_epi32(rows[i], rows[i + 1]);
+    const __m256i c = _mm256_unpacklo_epi32(rows[i + 2], rows[i + 3]);
+    const __m256i d = _mm256_unpackhi_epi32(rows[i + 2], rows[i + 3]);
+    fours[i] = _mm256_unpacklo_epi64(a, c);
+    fours[i + 1] = _mm256_unpackhi_epi64(a, c);
+    fours[i + 2] = _mm256_unpacklo_epi64(b, d);
+    fours[i + 3] = _mm256_unpackhi_epi64(b, d);
+  }
+  const auto put = [ to, to_column ](std::size_t column, __m256i value)
+      __attribute__((target("avx2"), always_inline)) {
+    auto* const at = reinterpret_cast<__m256i*>(to + column * to_column);
+    if constexpr (kPast)
+      _mm256_stream_si256(at, value);
+    else
+      _mm256_storeu_si256(at, value);
+  };
+  for (std::size_t i = 0; i < 4; ++i) {
+    put(i, _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x20));
+    put(i + 4, _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x31));
+  }
+}
+
+bool has_avx2() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") != 0;
+}
+
+// The part of a box that whole tiles of 16 by 16 elements of 4 bytes make up: a
+// line of the cache each way, so that it does not matter that lines a power of
+// two apart share their place in the cache.
+template <bool kPast>
+void flip_tiles(const Flip& flip, std::uint64_t first, std::uint64_t rows,
+                std::uint64_t columns) {
+  constexpr std::uint64_t kSide = 8;
+  constexpr std::uint64_t kLine = 16;
+  for (std::uint64_t c = 0; c < columns; c += kLine)
+    for (std::uint64_t r = first; r < first + rows; r += kLine)
+      for (std::uint64_t y = c; y < c + kLine; y += kSide)
+        for (std::uint64_t x = r; x < r + kLine; x += kSide)
+          flip_eight<kPast>(flip.from + x * flip.from_row + y * 4,
+                            flip.from_row, flip.to + y * flip.to_column + x * 4,
+                            flip.to_column);
+  if (kPast)
+    _mm_sfence();
+}
+
+// Rows before the first whole line of the target; 0 too if its lines cannot be
+// hit exactly.
+std::uint64_t rows_before_line(const Flip& flip, bool& exact) {
+  const auto at = reinterpret_cast<std::uintptr_t>(flip.to);
+  exact = at % 4 == 0 && flip.to_column % 64 == 0;
+  return exact ? (64 - at % 64) % 64 / 4 : 0;
+}
+
 constexpr std::uint64_t kTile = 32;
 
 template <std::size_t kSize>
 void flip_box(const Flip& flip) {
+  if constexpr (kSize == 4) {
+    static const bool wide = has_avx2();
+    bool exact = false;
+    std::uint64_t first = rows_before_line(flip, exact);
+    if (first >= flip.rows)
+      first = 0, exact = false;
+    const std::uint64_t rows = (flip.rows - first) / 16 * 16;
+    const std::uint64_t columns = flip.columns / 16 * 16;
+    if (wide && rows > 0 && columns > 0) {
+      if (exact)
+        flip_tiles<true>(flip, first, rows, columns);
+      else
+        flip_tiles<false>(flip, first, rows, columns);
+      flip_plain<kSize>(flip, 0, first, 0, columns);
+      flip_plain<kSize>(flip, first + rows, flip.rows - first - rows, 0,
+                        columns);
+      flip_plain<kSize>(flip, 0, flip.rows, columns, flip.columns - columns);
+      return;
+    }
+  }
   for (std::uint64_t c = 0; c < flip.columns; c += kTile) {
     const std::uint64_t columns = std::min(kTile, flip.columns - c);
     for (std::uint64_t r = 0; r < flip.rows; r += kTile) {
