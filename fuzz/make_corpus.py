@@ -2,7 +2,9 @@
 """Makes the seeds under fuzz/corpus again: make_corpus.py [noun ...]
 
 Each function yields the name and the bytes of every seed of one noun: small
-real files from tests/data, and what a hostile writer would make of them.
+real files from tests/data, and what a hostile writer would make of them. Those
+of `transform` were written by `postflight stream encode`, each behind the
+number of its transform, with a key of zeros.
 """
 
 import gzip
