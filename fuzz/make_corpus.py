@@ -280,6 +280,12 @@ def dump_seeds():
                    b' 0->1","input_sizes":[[4]]}],"version":"2.10"}')
 
 
+def dcp_metadata_seeds():
+    for name in ("plain", "chain", "fsdp", "safetensors", "rot13"):
+        yield name, (DATA / f"dcp_{name}" / ".metadata").read_bytes()
+    yield "rank_1", (DATA / "dcp_no_collectives/__1.metadata").read_bytes()
+
+
 NOUNS = {
     "checkpoint": samples(
         *(f"ckpt/{name}.pt" for name in (
@@ -294,6 +300,7 @@ NOUNS = {
                            "ckpt_more/all.safetensors"),
     "tar_checkpoint": tar_checkpoint_seeds,
     "compression": compression_seeds,
+    "dcp_metadata": dcp_metadata_seeds,
     "disassembler": pickle_seeds,
     "dump": dump_seeds,
     "machine": pickle_seeds,

@@ -24,7 +24,7 @@ def samples():
 
 def checkpoints():
     for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt*/*.safetensors",
-                    "ckpt/ranks", "ckpt/hf"):
+                    "ckpt/ranks", "ckpt/hf", "dcp_plain", "dcp_hf"):
         yield from sorted(glob.glob(os.path.join(DATA, pattern)))
 
 

@@ -227,6 +227,7 @@ Exit run_stream(bool encode, const StreamOptions& options, Session& session) {
 void add_plugin_option(CLI::App& app, StreamOptions& options) {
   app.add_option("--plugin", options.plugins,
                  "A shared library with transforms; its code is run")
+      ->allow_extra_args(false)
       ->option_text("FILE");
 }
 
@@ -234,6 +235,7 @@ void add_stream_options(CLI::App& app, StreamOptions& options) {
   app.add_option("-w,--with", options.with,
                  "Transforms, from data to disk; repeatable")
       ->required()
+      ->allow_extra_args(false)
       ->option_text("A,B");
   app.add_option("-i,--input", options.input, "What to read; standard input")
       ->option_text("FILE");
