@@ -2,7 +2,9 @@
 """Makes the seeds under fuzz/corpus again: make_corpus.py [noun ...]
 
 Each function yields the name and the bytes of every seed of one noun: small
-real files from tests/data, and what a hostile writer would make of them.
+real files from tests/data, and what a hostile writer would make of them. Those
+of `transform` were written by `postflight stream encode`, each behind the
+number of its transform, with a key of zeros.
 """
 
 import gzip
@@ -295,6 +297,12 @@ def job_log_seeds():
         yield "hosts-" + name, text.encode()
 
 
+def dcp_metadata_seeds():
+    for name in ("plain", "chain", "fsdp", "safetensors", "rot13"):
+        yield name, (DATA / f"dcp_{name}" / ".metadata").read_bytes()
+    yield "rank_1", (DATA / "dcp_no_collectives/__1.metadata").read_bytes()
+
+
 NOUNS = {
     "checkpoint": samples(
         *(f"ckpt/{name}.pt" for name in (
@@ -309,6 +317,7 @@ NOUNS = {
                            "ckpt_more/all.safetensors"),
     "tar_checkpoint": tar_checkpoint_seeds,
     "compression": compression_seeds,
+    "dcp_metadata": dcp_metadata_seeds,
     "disassembler": pickle_seeds,
     "dump": dump_seeds,
     "job_log": job_log_seeds,

@@ -18,7 +18,7 @@ BELOW = {
     "flight": ["base", "pickle", "stream"],
     "checkpoint": ["base", "pickle", "stream"],
     "profile": ["base"],
-    "report": ["base", "pickle", "flight", "checkpoint", "profile"],
+    "report": ["base", "pickle", "stream", "flight", "checkpoint", "profile"],
     "cli": ["base", "pickle", "stream", "flight", "checkpoint", "profile",
             "report"],
 }
@@ -32,6 +32,10 @@ THIRD_PARTY = {
     "sqlite3.h": ["report"],
     "zlib.h": ["checkpoint", "stream"],
     "zstd": ["stream"],
+    "lz4frame.h": ["stream"],
+    "xxhash.h": ["stream"],
+    # Ours, but for plug-ins, and in C.
+    "postflight_transform.h": ["stream"],
 }
 
 # These may appear in any file, headers too.

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import jsonschema
 
@@ -23,7 +24,7 @@ def samples():
 
 def checkpoints():
     for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt*/*.safetensors",
-                    "ckpt/ranks", "ckpt/hf"):
+                    "ckpt/ranks", "ckpt/hf", "dcp_plain", "dcp_hf"):
         yield from sorted(glob.glob(os.path.join(DATA, pattern)))
 
 
@@ -47,12 +48,27 @@ def main():
     program = sys.argv[1]
     files = list(samples())
     collected = answers(program, "version", "--json")
+    streams = answers(program, "stream", "list", "--json")
+    with tempfile.TemporaryDirectory() as folder:
+        encoded, decoded = (os.path.join(folder, name) for name in "ab")
+        streams += answers(program, "stream", "encode", "--json", "--with",
+                           "stream.zstd/1,stream.rot13/1", "-i", files[0],
+                           "-o", encoded)
+        streams += answers(program, "stream", "decode", "--json", "--with",
+                           "stream.zstd/1,stream.rot13/1", "-i", encoded,
+                           "-o", decoded)
+        streams += answers(program, "stream", "decode", "--json", "--quiet",
+                           "--with", "stream.zstd/1", "-i", files[0], "-o",
+                           decoded)
+    assert len(streams) == 4, streams
+    assert streams[3]["damage"] is not None
     collected += answers(program, "pickle", "--json", *files)
     collected += answers(program, "pickle", "--json", "--disassemble", *files)
     jobs = sorted(glob.glob(os.path.join(DATA, "flight*", "*")))
     for job in jobs:
         collected += answers(program, "trace", "--json", job)
     assert len(collected) == 1 + 2 * len(files) + len(jobs), len(collected)
+    collected += streams
     for path in checkpoints():
         collected += answers(program, "ckpt", "ls", "--all", "--json", path)
         collected += answers(program, "ckpt", "digest", "--json", path)

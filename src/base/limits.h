@@ -17,6 +17,9 @@ struct Limits {
   // What a decoder may keep of the bytes before to refer back to: as much as
   // the zstd program allows unless it is told otherwise.
   std::uint64_t max_window_bytes = 128ULL << 20;
+  // One block of a stream with checksums or encryption, which is held in memory
+  // until it is known to be genuine.
+  std::uint64_t max_stream_block_bytes = 16 << 20;
   // A long name or a set of pax records in a tar archive.
   std::uint64_t max_tar_extension_bytes = 1 << 20;
   // What all values of one pickle reader may take. Pickles take 2 to 8 bytes

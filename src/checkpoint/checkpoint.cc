@@ -58,6 +58,8 @@ std::string_view format_title(Format format) {
       return "sharded folder";
     case Format::kRanks:
       return "folder of rank files";
+    case Format::kDistributed:
+      return "distributed checkpoint";
     case Format::kPickle:
       return "bare pickle";
   }
@@ -84,6 +86,8 @@ std::string_view format_name(Format format) {
       return "shards";
     case Format::kRanks:
       return "ranks";
+    case Format::kDistributed:
+      return "dcp";
     case Format::kPickle:
       return "pickle";
   }
@@ -94,6 +98,8 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& path,
                                     const OpenOptions& options) {
   Checkpoint checkpoint;
   checkpoint.path = path;
+  checkpoint.extensions = options.extensions;
+  checkpoint.secret_key = options.key;
   const SourceContext context{checkpoint, options.limits};
   std::error_code error;
   if (std::filesystem::is_directory(path, error))

@@ -12,12 +12,16 @@
 #include "base/error.h"
 #include "base/finding.h"
 #include "base/limits.h"
+#include "checkpoint/assembly.h"
 #include "checkpoint/data_file.h"
 #include "checkpoint/node.h"
 #include "checkpoint/tensor.h"
 #include "checkpoint/tree_builder.h"
 
 namespace postflight {
+
+class ExtensionRegistry;
+class SecretKey;
 
 enum class Format : std::uint8_t {
   kTorchZip,  // torch.save since 1.6
@@ -27,8 +31,9 @@ enum class Format : std::uint8_t {
   kLegacy,    // torch.save from 0.1.10 to 1.5
   kTar,       // torch.save before 0.1.10
   kSafetensors,
-  kShards,  // a folder of files and the index that says what is where
-  kRanks,   // a folder of checkpoint_0.pt, checkpoint_1.pt, ...
+  kShards,       // a folder of files and the index that says what is where
+  kRanks,        // a folder of checkpoint_0.pt, checkpoint_1.pt, ...
+  kDistributed,  // torch.distributed.checkpoint
   kPickle,
 };
 
@@ -39,6 +44,10 @@ std::string_view format_name(Format format);
 struct OpenOptions {
   Limits limits = {};
   std::optional<std::uint32_t> rank = {};  // of a folder of ranks, one file
+  // What the items of distributed checkpoints may have gone through; those that
+  // are built in if not given. Both have to outlive the Checkpoint.
+  const ExtensionRegistry* extensions = nullptr;
+  const SecretKey* key = nullptr;
 };
 
 // A checkpoint of any kind, opened: what it holds as a tree of nodes, and where
@@ -57,6 +66,9 @@ class Checkpoint {
   Format format = Format::kTorchZip;
   Tree tree;
   std::vector<std::unique_ptr<DataFile>> files;
+  std::vector<std::unique_ptr<Assembly>> assemblies;
+  const ExtensionRegistry* extensions = nullptr;
+  const SecretKey* secret_key = nullptr;
   std::vector<Finding> findings;
   // safetensors' own, and what archives say of themselves: "byteorder".
   std::vector<std::pair<std::string, std::string>> properties;
@@ -108,5 +120,20 @@ Result<> add_bare_pickle(std::uint32_t file, const SourceContext& context);
 Result<Format> add_folder(const std::filesystem::path& folder,
                           const OpenOptions& options,
                           const SourceContext& context);
+
+// A folder with these metadata files: .metadata, or one of each rank.
+Result<> add_distributed(const std::filesystem::path& folder,
+                         std::span<const std::filesystem::path> metadata,
+                         const SourceContext& context);
+// Safetensors files that are shards of whole tensors, as torch's writer for
+// Hugging Face leaves them; false if they are not.
+Result<bool> add_sharded_safetensors(
+    std::span<const std::filesystem::path> files, const SourceContext& context);
+
+// Adds a tensor that lies in parts, which are checked.
+void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
+                  std::uint32_t parent, const Key& key);
+// Opens the items of assembled tensors. The Checkpoint must outlive it.
+OpenItem item_opener(const Checkpoint& checkpoint);
 
 }  // namespace postflight

@@ -20,7 +20,7 @@ struct Listing {
   std::vector<fs::path> safetensors;  // without an index
   std::vector<fs::path> bins;         // pytorch_model*.bin
   std::map<std::uint32_t, fs::path> ranks;
-  bool distributed = false;
+  std::vector<fs::path> metadata;  // .metadata, or one of each rank
 };
 
 std::optional<std::uint32_t> rank_of(const std::string& name) {
@@ -34,6 +34,21 @@ std::optional<std::uint32_t> rank_of(const std::string& name) {
   const auto read = std::from_chars(name.data() + kBefore.size(), end, rank);
   return read.ec == std::errc() && read.ptr == end ? std::optional(rank)
                                                    : std::nullopt;
+}
+
+// The global one alone, where there is one; else by rank.
+void sort_metadata(std::vector<fs::path>& files) {
+  const auto global = std::ranges::find(
+      files, ".metadata",
+      [](const fs::path& file) { return file.filename().string(); });
+  if (global != files.end()) {
+    files = {*global};
+    return;
+  }
+  std::ranges::sort(files, {}, [](const fs::path& file) {
+    const std::string name = file.filename().string();
+    return std::pair(name.size(), name);
+  });
 }
 
 Result<Listing> list(const fs::path& folder) {
@@ -55,12 +70,13 @@ Result<Listing> list(const fs::path& folder) {
       listing.safetensors.push_back(it->path());
     else if (name.ends_with(".bin"))
       listing.bins.push_back(it->path());
-    else if (name == ".metadata" || name.ends_with(".metadata"))
-      listing.distributed = true;
+    else if (name.ends_with(".metadata"))
+      listing.metadata.push_back(it->path());
   }
   std::ranges::sort(listing.indexes);
   std::ranges::sort(listing.safetensors);
   std::ranges::sort(listing.bins);
+  sort_metadata(listing.metadata);
   return listing;
 }
 
@@ -259,23 +275,26 @@ Result<Format> add_folder(const fs::path& folder, const OpenOptions& options,
     TRY(add_ranks(listing, context));
     return Format::kRanks;
   }
+  if (!listing.metadata.empty()) {
+    TRY(add_distributed(folder, listing.metadata, context));
+    return Format::kDistributed;
+  }
+  if (TRY(add_sharded_safetensors(listing.safetensors, context)))
+    return Format::kDistributed;
   Shards shards(folder, context);
-  if (!listing.distributed && !listing.indexes.empty()) {
+  if (!listing.indexes.empty()) {
     TRY(shards.add_indexed(listing.indexes.front()));
     return Format::kShards;
   }
-  if (!listing.distributed && !listing.safetensors.empty()) {
+  if (!listing.safetensors.empty()) {
     TRY(shards.add_plain(listing.safetensors));
     return Format::kShards;
   }
-  if (listing.distributed)
-    return fail(ErrorKind::kUnsupported,
-                "{} is a distributed checkpoint, which is not read yet",
-                folder.string());
-  return fail(ErrorKind::kCorrupt,
-              "{} holds no checkpoint: neither checkpoint_0.pt nor safetensors "
-              "nor an index of shards",
-              folder.string());
+  return fail(
+      ErrorKind::kCorrupt,
+      "{} holds no checkpoint: neither .metadata nor checkpoint_0.pt nor "
+      "safetensors nor an index of shards",
+      folder.string());
 }
 
 }  // namespace postflight

@@ -12,12 +12,33 @@
 
 namespace postflight {
 
-DataFile::DataFile(std::filesystem::path path, MappedFile map,
+DataFile::DataFile(std::filesystem::path path, std::optional<MappedFile> map,
                    std::optional<Descriptor> descriptor, const Limits& limits)
     : path_(std::move(path)),
       map_(std::move(map)),
+      bytes_(map_ ? map_->bytes() : Bytes()),
       descriptor_(std::move(descriptor)),
       limits_(limits) {}
+
+Result<std::unique_ptr<DataFile>> DataFile::part(const DataFile& whole,
+                                                 const Extent& extent) {
+  const Bytes bytes = TRY(slice(whole.bytes(), extent.offset, extent.size));
+  std::unique_ptr<DataFile> part(
+      new DataFile(whole.path_, std::nullopt, std::nullopt, whole.limits_));
+  part->bytes_ = bytes;
+  part->whole_ = &whole;
+  part->begin_ = extent.offset;
+  return part;
+}
+
+std::unique_ptr<DataFile> DataFile::in_memory(const DataFile& whole,
+                                              std::string bytes) {
+  std::unique_ptr<DataFile> file(
+      new DataFile(whole.path_, std::nullopt, std::nullopt, whole.limits_));
+  file->memory_ = std::move(bytes);
+  file->bytes_ = as_bytes(file->memory_);
+  return file;
+}
 
 Result<std::unique_ptr<DataFile>> DataFile::open(
     const std::filesystem::path& path, const Limits& limits) {
@@ -42,6 +63,8 @@ Result<> DataFile::read_at(std::uint64_t offset,
     return fail(ErrorKind::kCorrupt,
                 "{}: bytes {} to {} lie beyond its end at {}", path_.string(),
                 offset, offset + to.size(), size());
+  if (whole_ != nullptr)
+    return whole_->read_at(begin_ + offset, to);
   if (!descriptor_) {
     std::memcpy(to.data(), bytes().data() + offset, to.size());
     return {};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
@@ -24,9 +25,16 @@ class DataFile {
   static Result<std::unique_ptr<DataFile>> open(
       const std::filesystem::path& path, const Limits& limits);
 
+  // A stretch of another file, which has to outlive it.
+  static Result<std::unique_ptr<DataFile>> part(const DataFile& whole,
+                                                const Extent& extent);
+  // Bytes that came out of such a stretch.
+  static std::unique_ptr<DataFile> in_memory(const DataFile& whole,
+                                             std::string bytes);
+
   const std::filesystem::path& path() const { return path_; }
-  Bytes bytes() const { return map_.bytes(); }
-  std::uint64_t size() const { return map_.bytes().size(); }
+  Bytes bytes() const { return bytes_; }
+  std::uint64_t size() const { return bytes_.size(); }
   const Limits& limits() const { return limits_; }
 
   // Fills `to` with the bytes at `offset`; safe from any thread.
@@ -48,11 +56,15 @@ class DataFile {
   std::vector<std::unique_ptr<Contents>> inflated;  // what pickles lie in
 
  private:
-  DataFile(std::filesystem::path path, MappedFile map,
+  DataFile(std::filesystem::path path, std::optional<MappedFile> map,
            std::optional<Descriptor> descriptor, const Limits& limits);
 
   std::filesystem::path path_;
-  MappedFile map_;
+  std::optional<MappedFile> map_;
+  std::string memory_;
+  Bytes bytes_;
+  const DataFile* whole_ = nullptr;  // that this is a part of
+  std::uint64_t begin_ = 0;          // there
   std::optional<Descriptor> descriptor_;
   Limits limits_;
 };

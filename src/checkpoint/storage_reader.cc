@@ -11,6 +11,11 @@ Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
     return fail(ErrorKind::kCorrupt, "{}", storage.problem);
   StorageReader reader;
   reader.size_ = storage.size;
+  if (storage.assembly != nullptr) {
+    reader.assembled_ = std::make_unique<AssemblyReader>(
+        *storage.assembly, item_opener(checkpoint));
+    return reader;
+  }
   if (!storage.inside.empty() || checkpoint.files.empty() ||
       storage.size == 0) {
     reader.inside_ = storage.inside;
@@ -55,7 +60,7 @@ Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
 std::optional<Bytes> StorageReader::view() const {
   if (extent_)
     return file_->bytes().subspan(extent_->offset, extent_->size);
-  if (deflated_.empty())
+  if (deflated_.empty() && assembled_ == nullptr)
     return inside_;
   return std::nullopt;
 }
@@ -67,6 +72,8 @@ Result<> StorageReader::read_at(std::uint64_t offset, std::span<std::byte> to) {
                 offset + to.size(), size_);
   if (to.empty())
     return {};
+  if (assembled_ != nullptr)
+    return assembled_->read_at(offset, to);
   if (extent_)
     return file_->read_at(extent_->offset + offset, to);
   if (deflated_.empty()) {

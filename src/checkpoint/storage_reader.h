@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "checkpoint/assembly.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/inflate.h"
 
@@ -35,6 +36,7 @@ class StorageReader {
   Bytes inside_;
   std::optional<Extent> extent_;
   Bytes deflated_;
+  std::unique_ptr<AssemblyReader> assembled_;
   std::unique_ptr<InflateStream> stream_;
 };
 

@@ -14,8 +14,10 @@ namespace postflight {
 
 constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 
+struct Assembly;
+
 // Bytes that tensors are views of: a record of an archive, a stretch of a
-// file, or bytes inside a pickle.
+// file, bytes inside a pickle, or parts that are put together.
 struct Storage {
   std::string_view key;
   std::uint64_t size = 0;  // in bytes, unpacked
@@ -25,6 +27,7 @@ struct Storage {
   const ZipEntry* entry = nullptr;
   Bytes inside;
   Extent extent;
+  const Assembly* assembly = nullptr;
   bool big_endian = false;
   std::string problem;  // why its bytes can't be had; empty if they can
 };

@@ -63,6 +63,7 @@ Verification verify(const Checkpoint& checkpoint,
   for (const auto& file : checkpoint.files)
     if (file->zip)
       verify_archive(checkpoint, *file, options, result);
+  verify_items(checkpoint, options, result);
   verify_tensors(checkpoint, result);
   verify_code(checkpoint, result);
   if (checkpoint.format == Format::kRanks)

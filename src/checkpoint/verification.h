@@ -29,13 +29,17 @@ struct Verification {
 
 // Checks everything about a checkpoint that can be checked without running it:
 // the layout of its archives byte by byte, the CRC of every record, torch's
-// serialization id, each tensor against its record, ranks against each other.
+// serialization id, each tensor against its record or its items, ranks against
+// each other.
 Verification verify(const Checkpoint& checkpoint,
                     const VerifyOptions& options = {});
 
 // Its parts.
 void verify_archive(const Checkpoint& checkpoint, const DataFile& file,
                     const VerifyOptions& options, Verification& result);
+// The items that the tensors of a distributed checkpoint lie in.
+void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
+                  Verification& result);
 void verify_ranks(const Checkpoint& checkpoint, Verification& result);
 
 }  // namespace postflight

@@ -2,19 +2,56 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/environment.h"
 #include "checkpoint/key_filter.h"
 #include "cli/ckpt_options.h"
+#include "stream/transform_plugin.h"
 
 namespace postflight {
 
+namespace {
+
+// For items of distributed checkpoints that went through transforms.
+void add_transform_options(CLI::App& app, CheckpointOptions& options) {
+  app.add_option_function<std::vector<std::string>>(
+         "--plugin",
+         [&options](const std::vector<std::string>& files) {
+           if (options.extensions == nullptr)
+             options.extensions = std::make_unique<ExtensionRegistry>(
+                 ExtensionRegistry::with_built_in());
+           for (const std::string& file : files)
+             if (const Result<> added = load_plugin(file, *options.extensions);
+                 !added)
+               throw CLI::ValidationError(std::string(added.error().message()));
+         },
+         "A shared library with stream transforms; its code is run")
+      ->allow_extra_args(false)
+      ->option_text("FILE");
+  app.add_option_function<std::string>(
+         "--key-file",
+         [&options](const std::string& file) {
+           Result<SecretKey> key = SecretKey::read(file);
+           if (!key)
+             throw CLI::ValidationError(std::string(key.error().message()));
+           options.key = std::make_unique<SecretKey>(*std::move(key));
+         },
+         "The key of encrypted items; else $POSTFLIGHT_KEY")
+      ->option_text("FILE");
+  if (const auto text = process_environment()("POSTFLIGHT_KEY"))
+    if (Result<SecretKey> key = SecretKey::from_hex(*text))
+      options.key = std::make_unique<SecretKey>(*std::move(key));
+}
+
+}  // namespace
+
 void add_checkpoint_options(CLI::App& app, CheckpointOptions& options) {
-  app.add_option("PATH", options.path,
-                 "A checkpoint: a file, or a folder of shards or ranks")
+  app.add_option("PATH", options.path, "A checkpoint: a file or a folder")
       ->required()
       ->option_text(" ");
   app.add_option("--rank", options.rank,
                  "Of a folder of checkpoint_N.pt, only this rank's file")
       ->option_text("N");
+  add_transform_options(app, options);
 }
 
 void add_key_options(CLI::App& app, CheckpointOptions& options) {
@@ -33,7 +70,9 @@ void add_threads_option(CLI::App& app, CheckpointOptions& options) {
 }
 
 Result<Checkpoint> open_checkpoint(const CheckpointOptions& options) {
-  return Checkpoint::open(options.path, {.rank = options.rank});
+  return Checkpoint::open(options.path, {.rank = options.rank,
+                                         .extensions = options.extensions.get(),
+                                         .key = options.key.get()});
 }
 
 Result<std::vector<std::uint32_t>> picked_nodes(

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "cli/command.h"
+#include "stream/extension_registry.h"
 
 namespace CLI {
 class App;
@@ -21,6 +23,9 @@ struct CheckpointOptions {
   std::vector<std::string> keys;
   std::vector<std::string> expressions;
   std::size_t threads = 0;
+  // Plug-ins that were loaded, and the key for what is encrypted.
+  std::unique_ptr<ExtensionRegistry> extensions = nullptr;
+  std::unique_ptr<SecretKey> key = nullptr;
 };
 
 void add_checkpoint_options(CLI::App& app, CheckpointOptions& options);

@@ -34,6 +34,7 @@ Command ckpt_command();
 Command fr_trace_command();
 Command entries_command();
 Command pickle_command();
+Command stream_command();
 Command trace_command();
 Command version_command();
 // Man page and completions, made from what all commands declare.

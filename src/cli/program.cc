@@ -136,7 +136,8 @@ int run_program(int argc, char** argv) {
   std::vector<Declared> commands;
   for (const Command& command :
        {trace_command(), fr_trace_command(), entries_command(), ckpt_command(),
-        pickle_command(), version_command(), generate_command(program)})
+        pickle_command(), stream_command(), version_command(),
+        generate_command(program)})
     declare(command, program, *common, commands);
 
   std::vector<std::string> arguments = arguments_with_command(argc, argv);

@@ -12,11 +12,6 @@
 namespace postflight {
 namespace {
 
-bool is_regular(int descriptor) {
-  struct stat status;
-  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 bool would_block(int code) {
   return code == EAGAIN || code == EWOULDBLOCK;
 }
@@ -24,14 +19,15 @@ bool would_block(int code) {
 }  // namespace
 
 FileSource::FileSource(Descriptor descriptor, std::string name)
-    : descriptor_(std::move(descriptor)),
-      name_(std::move(name)),
-      seekable_(is_regular(descriptor_.number())) {
+    : descriptor_(std::move(descriptor)), name_(std::move(name)) {
+  struct stat status;
+  if (::fstat(descriptor_.number(), &status) != 0 || !S_ISREG(status.st_mode))
+    return;
+  seekable_ = true;
+  size_ = static_cast<std::uint64_t>(status.st_size);
   // Standard input may have been read in part by whoever ran us.
-  if (seekable_) {
-    const off_t now = ::lseek(descriptor_.number(), 0, SEEK_CUR);
-    position_ = now > 0 ? static_cast<std::uint64_t>(now) : 0;
-  }
+  const off_t now = ::lseek(descriptor_.number(), 0, SEEK_CUR);
+  position_ = now > 0 ? static_cast<std::uint64_t>(now) : 0;
 }
 
 Result<FileSource> FileSource::open(const std::filesystem::path& path) {

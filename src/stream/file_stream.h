@@ -22,11 +22,14 @@ class FileSource : public Source {
   std::uint64_t tell() const override { return position_; }
   bool seekable() const override { return seekable_; }
   Result<> seek(std::uint64_t position) override;
+  // Of a regular file; 0 where nobody knows.
+  std::uint64_t size() const { return size_; }
 
  private:
   Descriptor descriptor_;
   std::string name_;
-  bool seekable_;
+  bool seekable_ = false;
+  std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
 };
 

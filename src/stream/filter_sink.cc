@@ -26,7 +26,7 @@ Result<> FilterSink::flush() {
 Result<> FilterSink::finish() {
   TRY(run({}, FilterStage::kLast));
   finished_ = true;
-  return below_.flush();
+  return {};
 }
 
 Result<> FilterSink::run(Bytes bytes, FilterStage stage) {

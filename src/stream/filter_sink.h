@@ -17,7 +17,7 @@ class FilterSink : public Sink {
 
   Result<> write(Bytes bytes) override;
   Result<> flush() override;
-  // Leaves `below` open for what may follow, but flushed.
+  // Leaves `below` open for what may follow.
   Result<> finish() override;
   std::uint64_t tell() const override { return position_; }
 

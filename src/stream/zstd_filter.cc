@@ -115,8 +115,8 @@ class ZstdDecoder : public Filter {
     if (ZSTD_getErrorCode(status) == ZSTD_error_frameParameter_windowTooLarge)
       return fail(ErrorKind::kRefused,
                   "a zstd frame near byte {} needs a window of more than the "
-                  "{} bytes allowed",
-                  used_, max_window_);
+                  "{} bytes allowed; give long={} or more",
+                  used_, max_window_, std::bit_width(max_window_));
     return fail(ErrorKind::kCorrupt,
                 "the zstd data is damaged near byte {}, decoded to {} bytes: "
                 "{}",

@@ -66,7 +66,7 @@ TEST(ZstdDecoder, RefusesAWindowThatIsTooLarge) {
   EXPECT_EQ(decoded(data, {.max_window_bytes = 64 << 10}),
             (Drained{"",
                      "a zstd frame near byte 4 needs a window of more than "
-                     "the 65536 bytes allowed"}));
+                     "the 65536 bytes allowed; give long=17 or more"}));
 }
 
 TEST(ZstdDecoder, EveryPrefixFailsAndGivesAPrefix) {

@@ -1,0 +1,243 @@
+#include "checkpoint/assembly.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::uint64_t kStaging = 1 << 20;
+constexpr std::uint64_t kSmallRun = 4096;
+constexpr std::uint64_t kMostCached = 64 << 20;
+// Enough for 10,000 chunks that all share their rows.
+constexpr std::uint64_t kMostComparisons = 50'000'000;
+
+std::uint64_t unsigned_of(std::int64_t number) {
+  return static_cast<std::uint64_t>(number);
+}
+
+// How a chunk lies in the whole: runs of `length` bytes that are in one piece
+// in both, one after the other in the chunk.
+class Runs {
+ public:
+  Runs(const Assembly& assembly, const AssemblyChunk& chunk) {
+    std::uint64_t step = assembly.dtype.size;
+    std::size_t i = assembly.shape.size();
+    length_ = step;
+    // Dimensions that the chunk has as a whole belong to a run, and the one
+    // before them.
+    bool in_run = true;
+    while (i-- > 0) {
+      const std::uint64_t size = unsigned_of(chunk.sizes[i]);
+      first_ += unsigned_of(chunk.offsets[i]) * step;
+      if (in_run) {
+        length_ *= size;
+        in_run = chunk.sizes[i] == assembly.shape[i];
+      } else {
+        outer_.push_back({size, step});
+        count_ *= size;
+      }
+      step *= unsigned_of(assembly.shape[i]);
+    }
+    if (length_ == 0)
+      count_ = 0;
+  }
+
+  std::uint64_t length() const { return length_; }
+  std::uint64_t count() const { return count_; }
+
+  // Where in the whole a run begins; later ones further behind.
+  std::uint64_t place(std::uint64_t run) const {
+    std::uint64_t at = first_;
+    for (const Outer& outer : outer_) {
+      at += run % outer.count * outer.step;
+      run /= outer.count;
+    }
+    return at;
+  }
+
+  // The first run that ends behind `offset`.
+  std::uint64_t first_behind(std::uint64_t offset) const {
+    std::uint64_t low = 0;
+    std::uint64_t high = count_;
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      if (place(middle) + length_ > offset)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return low;
+  }
+
+ private:
+  struct Outer {
+    std::uint64_t count;
+    std::uint64_t step;
+  };
+  std::vector<Outer> outer_;  // the innermost first
+  std::uint64_t first_ = 0;
+  std::uint64_t length_ = 0;
+  std::uint64_t count_ = 1;
+};
+
+bool inside(const Assembly& assembly, const AssemblyChunk& chunk) {
+  for (std::size_t i = 0; i < assembly.shape.size(); ++i) {
+    const auto end = checked_add(chunk.offsets[i], chunk.sizes[i]);
+    if (!end || *end > assembly.shape[i])
+      return false;
+  }
+  return true;
+}
+
+bool overlap(const AssemblyChunk& a, const AssemblyChunk& b) {
+  for (std::size_t i = 0; i < a.offsets.size(); ++i)
+    if (a.offsets[i] >= b.offsets[i] + b.sizes[i] ||
+        b.offsets[i] >= a.offsets[i] + a.sizes[i])
+      return false;
+  return true;
+}
+
+std::uint64_t volume(std::span<const std::int64_t> sizes) {
+  std::uint64_t product = 1;
+  for (const std::int64_t size : sizes)
+    product *= unsigned_of(size);
+  return product;
+}
+
+std::string box(const AssemblyChunk& chunk) {
+  return fmt::format("at ({}) of size ({})", fmt::join(chunk.offsets, ", "),
+                     fmt::join(chunk.sizes, ", "));
+}
+
+}  // namespace
+
+std::string Assembly::settle() {
+  for (AssemblyChunk& chunk : chunks)
+    if (!inside(*this, chunk))
+      return fmt::format("its chunk {} reaches beyond its shape ({})",
+                         box(chunk), fmt::join(shape, ", "));
+  // A replica that can be had is better than one that can't.
+  std::ranges::stable_sort(chunks, [](const auto& a, const auto& b) {
+    return std::tie(a.offsets, a.sizes) < std::tie(b.offsets, b.sizes) ||
+           (std::tie(a.offsets, a.sizes) == std::tie(b.offsets, b.sizes) &&
+            a.problem.empty() && !b.problem.empty());
+  });
+  const auto same = std::ranges::unique(
+      chunks, [](const AssemblyChunk& a, const AssemblyChunk& b) {
+        return a.offsets == b.offsets && a.sizes == b.sizes;
+      });
+  chunks.erase(same.begin(), same.end());
+  std::erase_if(chunks, [](const AssemblyChunk& chunk) {
+    return volume(chunk.sizes) == 0;
+  });
+  std::uint64_t covered = 0;
+  for (AssemblyChunk& chunk : chunks) {
+    covered += volume(chunk.sizes);
+    const Runs runs(*this, chunk);
+    chunk.begin = runs.place(0);
+    chunk.end = runs.place(runs.count() - 1) + runs.length();
+  }
+  std::ranges::stable_sort(chunks, {}, &AssemblyChunk::begin);
+  std::uint64_t reach = 0;
+  std::uint64_t comparisons = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    reach = std::max(reach, chunks[i].end);
+    chunks[i].reach = reach;
+    for (std::size_t j = i + 1;
+         j < chunks.size() && chunks[j].begin < chunks[i].end; ++j) {
+      if (++comparisons > kMostComparisons)
+        return "its chunks are too many to be checked";
+      if (overlap(chunks[i], chunks[j]))
+        return fmt::format("its chunks {} and {} overlap", box(chunks[i]),
+                           box(chunks[j]));
+    }
+  }
+  if (covered != volume(shape))
+    return fmt::format("its chunks hold {} of its {} elements", covered,
+                       volume(shape));
+  return {};
+}
+
+AssemblyReader::AssemblyReader(const Assembly& assembly, OpenItem open_item)
+    : assembly_(assembly),
+      open_item_(std::move(open_item)),
+      items_(assembly.chunks.size()) {}
+
+Result<> AssemblyReader::read_at(std::uint64_t offset,
+                                 std::span<std::byte> to) {
+  const std::vector<AssemblyChunk>& chunks = assembly_.chunks;
+  const auto first =
+      std::ranges::upper_bound(chunks, offset, {}, &AssemblyChunk::reach);
+  for (auto it = first; it != chunks.end() && it->begin < offset + to.size();
+       ++it)
+    if (it->end > offset)
+      TRY(read_chunk(static_cast<std::size_t>(it - chunks.begin()), offset,
+                     to));
+  return {};
+}
+
+Result<AssemblyItem*> AssemblyReader::item(std::size_t chunk) {
+  if (items_[chunk] == nullptr) {
+    if (memory_ > kMostCached) {
+      for (std::unique_ptr<AssemblyItem>& old : items_)
+        old = nullptr;
+      memory_ = 0;
+    }
+    items_[chunk] = TRY(open_item_(assembly_, assembly_.chunks[chunk]));
+    memory_ += items_[chunk]->memory();
+  }
+  return items_[chunk].get();
+}
+
+Result<> AssemblyReader::read_chunk(std::size_t chunk, std::uint64_t offset,
+                                    std::span<std::byte> to) {
+  const Runs runs(assembly_, assembly_.chunks[chunk]);
+  const std::uint64_t end = offset + to.size();
+  const std::uint64_t length = runs.length();
+  std::uint64_t run = runs.first_behind(offset);
+  // Only rows of the others may be wanted.
+  if (run == runs.count() || runs.place(run) >= end)
+    return {};
+  AssemblyItem* const from = TRY(item(chunk));
+  // Short runs are read many at a time and put in place from there.
+  const std::uint64_t together =
+      length >= kSmallRun ? 1 : std::max<std::uint64_t>(1, kStaging / length);
+  while (run < runs.count()) {
+    std::uint64_t count = 1;
+    while (count < together && run + count < runs.count() &&
+           runs.place(run + count) < end)
+      ++count;
+    const std::uint64_t place = runs.place(run);
+    if (place >= end)
+      break;
+    if (count == 1) {
+      const std::uint64_t skipped = place < offset ? offset - place : 0;
+      const std::uint64_t last = std::min(place + length, end);
+      TRY(from->read_at(
+          run * length + skipped,
+          to.subspan(place + skipped - offset, last - place - skipped)));
+    } else {
+      staging_.resize(std::max<std::size_t>(staging_.size(), count * length));
+      TRY(from->read_at(run * length,
+                        std::span(staging_).first(count * length)));
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t at = runs.place(run + i);
+        const std::uint64_t skipped = at < offset ? offset - at : 0;
+        const std::uint64_t last = std::min(at + length, end);
+        std::memcpy(to.data() + (at + skipped - offset),
+                    staging_.data() + i * length + skipped,
+                    last - at - skipped);
+      }
+    }
+    run += count;
+  }
+  return {};
+}
+
+}  // namespace postflight

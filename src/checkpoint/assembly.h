@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "checkpoint/dtype.h"
+#include "checkpoint/extent.h"
+
+namespace postflight {
+
+class DataFile;
+class ExtensionRegistry;
+
+// A box of a tensor that was saved by itself.
+struct AssemblyChunk {
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> sizes;
+  std::uint32_t file = 0;  // of the Checkpoint
+  Extent extent = {};      // of its item
+  std::vector<std::string> transforms = {};
+  std::string problem = {};  // why it can't be had
+  std::uint64_t begin = 0;   // where its first and last bytes go
+  std::uint64_t end = 0;
+  std::uint64_t reach = 0;  // the largest end up to here, by begin
+};
+
+// A tensor that lies in parts, put together when it is read. To its readers it
+// is a storage: its bytes are those of the whole tensor, row-major.
+struct Assembly {
+  std::string name;
+  Dtype dtype;
+  std::vector<std::int64_t> shape;
+  std::vector<AssemblyChunk> chunks;  // by begin
+
+  // Puts the chunks in order and drops those that occur twice, as replicas do.
+  // Says what is wrong with them: out of bounds, overlapping, not covering.
+  // Empty if nothing is.
+  std::string settle();
+};
+
+// Opens the item of a chunk as what it is: a tensor in row-major order that is
+// read from any place.
+class AssemblyItem {
+ public:
+  virtual ~AssemblyItem() = default;
+  virtual Result<> read_at(std::uint64_t offset, std::span<std::byte> to) = 0;
+  // What it takes of memory beyond a little.
+  virtual std::uint64_t memory() const = 0;
+};
+using OpenItem = std::function<Result<std::unique_ptr<AssemblyItem>>(
+    const Assembly& assembly, const AssemblyChunk& chunk)>;
+
+// Reads bytes of the whole, and for that only those of each chunk that are
+// among them, and gaps of up to a page.
+class AssemblyReader {
+ public:
+  AssemblyReader(const Assembly& assembly, OpenItem open_item);
+
+  Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
+
+ private:
+  Result<AssemblyItem*> item(std::size_t chunk);
+  Result<> read_chunk(std::size_t chunk, std::uint64_t offset,
+                      std::span<std::byte> to);
+
+  const Assembly& assembly_;
+  OpenItem open_item_;
+  std::vector<std::unique_ptr<AssemblyItem>> items_;  // by chunk
+  std::uint64_t memory_ = 0;
+  std::vector<std::byte> staging_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,260 @@
+// Folders of torch.distributed.checkpoint. The metadata says what tensors there
+// are and in which files their parts lie; a tensor here is an Assembly of them.
+// What is no tensor is shown as what its item holds.
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/dcp_item.h"
+#include "checkpoint/dcp_metadata.h"
+#include "checkpoint/dcp_tree.h"
+
+namespace postflight {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What ranks without any data leave: an archive with nothing in it, or less.
+constexpr std::uint64_t kEmptyFile = 88;
+
+// A name out of the metadata must stay inside the folder.
+bool stays_inside(const fs::path& name) {
+  return !name.empty() && name.is_relative() &&
+         std::ranges::none_of(
+             name, [](const fs::path& part) { return part == ".."; });
+}
+
+// The files that items lie in, opened when first asked for.
+class ItemFiles {
+ public:
+  struct Found {
+    std::uint32_t file = kNoIndex;
+    std::string problem = {};
+  };
+
+  ItemFiles(const fs::path& folder, const SourceContext& context)
+      : folder_(folder), context_(context) {}
+
+  const Found& find(std::string_view name) {
+    const auto [at, is_new] = found_.try_emplace(std::string(name));
+    if (is_new)
+      at->second = open(at->first);
+    return at->second;
+  }
+
+  // Where an item lies, or why it can't be had.
+  Found place(const DcpPlace* place, Extent& extent) {
+    if (place == nullptr)
+      return {.problem = "the metadata does not say where it lies"};
+    Found found = find(place->file);
+    if (!found.problem.empty())
+      return found;
+    extent = {place->offset, place->length};
+    const std::uint64_t size = context_.checkpoint.files[found.file]->size();
+    if (extent.offset > size || extent.size > size - extent.offset)
+      found.problem = fmt::format(
+          "its {} bytes at byte {} of {} lie beyond that file's end at {}; it "
+          "was probably cut short",
+          extent.size, extent.offset, place->file, size);
+    return found;
+  }
+
+  void report_leftovers() const {
+    std::error_code error;
+    fs::directory_iterator it(folder_, error);
+    std::vector<std::string> left;
+    for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (name.ends_with(".distcp") && !found_.contains(name) &&
+          it->file_size(error) > kEmptyFile)
+        left.push_back(name);
+    }
+    std::ranges::sort(left);
+    for (const std::string& name : left)
+      context_.checkpoint.findings.push_back(
+          {"leftover_file", Severity::kNote,
+           fmt::format("nothing refers to {}; it may be left over from another "
+                       "save",
+                       name),
+           name});
+  }
+
+ private:
+  Found open(const std::string& name) {
+    Checkpoint& checkpoint = context_.checkpoint;
+    const auto lost = [&](std::string kind, std::string problem) -> Found {
+      checkpoint.findings.push_back(
+          {std::move(kind), Severity::kError, problem, name});
+      return {.problem = std::move(problem)};
+    };
+    if (!stays_inside(name))
+      return lost("outside_folder",
+                  fmt::format("the metadata names {}, which is outside its "
+                              "folder",
+                              name));
+    std::error_code error;
+    if (!fs::exists(folder_ / name, error))
+      return lost("missing_file",
+                  fmt::format("the metadata names {}, which is not in the "
+                              "folder",
+                              name));
+    Result<std::unique_ptr<DataFile>> file =
+        DataFile::open(folder_ / name, context_.limits);
+    if (!file)
+      return lost("unreadable_file", std::string(file.error().message()));
+    checkpoint.files.push_back(*std::move(file));
+    return {.file = static_cast<std::uint32_t>(checkpoint.files.size() - 1)};
+  }
+
+  const fs::path& folder_;
+  const SourceContext& context_;
+  std::map<std::string, Found, std::less<>> found_;
+};
+
+class Distributed {
+ public:
+  Distributed(const fs::path& folder, const SourceContext& context)
+      : context_(context),
+        checkpoint_(context.checkpoint),
+        files_(folder, context) {}
+
+  Result<> add(std::span<const fs::path> metadata_files) {
+    std::vector<DcpMetadata> parts;
+    for (const fs::path& path : metadata_files) {
+      Result<DcpMetadata> part = read_metadata(path);
+      if (!part)
+        return tl::unexpected(std::move(part.error()).in(path.string()));
+      parts.push_back(*std::move(part));
+    }
+    const DcpMetadata metadata = join_dcp_metadata(std::move(parts));
+    DcpTree(metadata.entries)
+        .write(checkpoint_.tree, context_.parent, context_.key,
+               [&](const DcpEntry& entry, std::uint32_t parent,
+                   const Key& key) { add_entry(entry, parent, key); });
+    if (!metadata.unclaimed.empty())
+      checkpoint_.findings.push_back(
+          {"unclaimed_item", Severity::kNote,
+           fmt::format("{} stored items belong to no entry, the first to '{}'",
+                       metadata.unclaimed.size(), metadata.unclaimed.front()),
+           metadata_files.front().filename().string()});
+    files_.report_leftovers();
+    return {};
+  }
+
+ private:
+  Result<DcpMetadata> read_metadata(const fs::path& path) {
+    checkpoint_.files.push_back(TRY(DataFile::open(path, context_.limits)));
+    DataFile& data = *checkpoint_.files.back();
+    data.machines.push_back(std::make_unique<Machine>(context_.limits));
+    const Pickle pickle = TRY(data.machines.back()->load(data.bytes()));
+    return read_dcp_metadata(pickle.root);
+  }
+
+  void add_entry(const DcpEntry& entry, std::uint32_t parent, const Key& key) {
+    if (entry.is_tensor)
+      add_tensor(entry, parent, key);
+    else
+      add_bytes(entry, parent, key);
+  }
+
+  void add_tensor(const DcpEntry& entry, std::uint32_t parent, const Key& key) {
+    auto assembly = std::make_unique<Assembly>();
+    assembly->name = entry.name;
+    assembly->dtype = entry.dtype;
+    assembly->shape = entry.size;
+    std::string problem;
+    for (const DcpChunk& from : entry.chunks) {
+      AssemblyChunk& chunk = assembly->chunks.emplace_back();
+      chunk.offsets = from.offsets;
+      chunk.sizes = from.sizes;
+      ItemFiles::Found found = files_.place(from.place, chunk.extent);
+      chunk.file = found.file;
+      chunk.problem = std::move(found.problem);
+      if (from.place != nullptr)
+        for (const std::string_view transform : from.place->transforms)
+          chunk.transforms.emplace_back(transform);
+    }
+    add_assembly(checkpoint_, std::move(assembly), parent, key);
+  }
+
+  void add_bytes(const DcpEntry& entry, std::uint32_t parent, const Key& key) {
+    const std::size_t nodes = checkpoint_.tree.nodes.size();
+    const std::size_t properties = checkpoint_.properties.size();
+    const Result<> added = add_item(entry, parent, key);
+    // An item's archive has a version and a byte order like any other.
+    checkpoint_.properties.resize(properties);
+    if (added)
+      return;
+    checkpoint_.findings.push_back({"unreadable_item", Severity::kError,
+                                    std::string(added.error().message()),
+                                    std::string(entry.name)});
+    if (checkpoint_.tree.nodes.size() == nodes)
+      checkpoint_.tree.add(parent, key, NodeKind::kValue);
+  }
+
+  Result<> add_item(const DcpEntry& entry, std::uint32_t parent,
+                    const Key& key) {
+    Extent extent;
+    const ItemFiles::Found found = files_.place(entry.place, extent);
+    if (!found.problem.empty())
+      return fail(ErrorKind::kCorrupt, "{}", found.problem);
+    const std::vector<std::string> transforms(entry.place->transforms.begin(),
+                                              entry.place->transforms.end());
+    checkpoint_.files.push_back(TRY(open_item_file(
+        checkpoint_, *checkpoint_.files[found.file], extent, transforms)));
+    const auto file = static_cast<std::uint32_t>(checkpoint_.files.size() - 1);
+    TRY(add_torch_zip(file, {checkpoint_, context_.limits, parent, key}));
+    return {};
+  }
+
+  const SourceContext& context_;
+  Checkpoint& checkpoint_;
+  ItemFiles files_;
+};
+
+}  // namespace
+
+void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
+                  std::uint32_t parent, const Key& key) {
+  Tree& tree = checkpoint.tree;
+  const std::uint32_t node = tree.add(parent, key, NodeKind::kTensor);
+  std::string problem;
+  std::optional<std::uint64_t> size = assembly->dtype.size;
+  for (const std::int64_t length : assembly->shape)
+    size = size ? checked_multiply(*size, static_cast<std::uint64_t>(length))
+                : size;
+  if (!size || *size > std::uint64_t{1} << 62)
+    problem = "its shape is larger than any memory";
+  else if (!assembly->dtype.known())
+    problem = fmt::format("its dtype {} is unknown", assembly->dtype.name);
+  else
+    problem = assembly->settle();
+  if (!problem.empty())
+    checkpoint.findings.push_back(
+        {"bad_chunks", Severity::kError, problem, assembly->name});
+  for (const AssemblyChunk& chunk : assembly->chunks)
+    if (problem.empty())
+      problem = chunk.problem;
+  Storage& storage = tree.storages.emplace_back();
+  storage.key = tree.keep(assembly->name);
+  storage.size = size.value_or(0);
+  storage.problem = std::move(problem);
+  storage.assembly = assembly.get();
+  const auto index = static_cast<std::uint32_t>(tree.storages.size() - 1);
+  const std::uint32_t tensor =
+      tree.add_plain_tensor(assembly->dtype, assembly->shape, index);
+  tree.nodes[node].index = tensor;
+  checkpoint.assemblies.push_back(std::move(assembly));
+}
+
+Result<> add_distributed(const fs::path& folder,
+                         std::span<const fs::path> metadata,
+                         const SourceContext& context) {
+  return Distributed(folder, context).add(metadata);
+}
+
+}  // namespace postflight

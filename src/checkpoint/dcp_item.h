@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/assembly.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/data_file.h"
+
+namespace postflight {
+
+// One item of a distributed checkpoint as a file of its own: the stretch it
+// lies at, or what comes out of its transforms.
+Result<std::unique_ptr<DataFile>> open_item_file(
+    const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
+    const std::vector<std::string>& transforms);
+
+}  // namespace postflight

@@ -1,0 +1,145 @@
+// Safetensors files whose tensors are parts of larger ones, as torch's writer
+// for Hugging Face leaves them: each file says of its tensors where in the
+// whole they begin.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/json_values.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::string_view kShardingInfo = "DCP_SHARDING_INFO";
+
+// The number of each dimension at which a part begins; nothing if it is not
+// said, or nonsense.
+std::optional<std::vector<std::int64_t>> offsets_of(const Value& info,
+                                                    std::string_view name,
+                                                    std::size_t dimensions) {
+  const Value* const entry = info.find(name);
+  const Value* const offsets = entry != nullptr && entry->is(Kind::kDict)
+                                   ? entry->find("saved_offsets")
+                                   : nullptr;
+  if (offsets == nullptr || !offsets->is(Kind::kList) ||
+      offsets->items().size() != dimensions)
+    return std::nullopt;
+  std::vector<std::int64_t> numbers;
+  for (const Value& offset : offsets->items()) {
+    if (!offset.is(Kind::kInteger) || offset.integer() < 0)
+      return std::nullopt;
+    numbers.push_back(offset.integer());
+  }
+  return numbers;
+}
+
+class ShardedTensors {
+ public:
+  explicit ShardedTensors(const SourceContext& context) : context_(context) {}
+
+  // False if the file says nothing of parts.
+  Result<bool> add(const std::filesystem::path& path) {
+    Checkpoint& checkpoint = context_.checkpoint;
+    Checkpoint shard;
+    shard.files.push_back(TRY(DataFile::open(path, context_.limits)));
+    TRY(add_safetensors(0, {shard, context_.limits}));
+    const auto info = std::ranges::find(
+        shard.properties, kShardingInfo,
+        [](const auto& property) { return std::string_view(property.first); });
+    if (info == shard.properties.end())
+      return false;
+    Builder builder;
+    const Value parts = TRY(parse_json(as_bytes(info->second), builder));
+    if (!parts.is(Kind::kDict))
+      return fail(ErrorKind::kCorrupt, "its {} is no JSON object",
+                  kShardingInfo);
+    const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
+    const std::uint64_t size = shard.files.front()->size();
+    for (const Node& node : shard.nodes()) {
+      const Tensor* const tensor = shard.tensor_at(node);
+      if (tensor == nullptr)
+        continue;
+      AssemblyChunk chunk;
+      chunk.sizes.assign(tensor->shape.begin(), tensor->shape.end());
+      chunk.offsets =
+          offsets_of(parts, node.key.text, tensor->shape.size())
+              .value_or(std::vector<std::int64_t>(tensor->shape.size(), 0));
+      chunk.file = file;
+      chunk.extent = {0, size};
+      chunk.problem = tensor->problem;
+      TRY(add_chunk(std::string(node.key.text), tensor->dtype,
+                    std::move(chunk)));
+    }
+    checkpoint.files.push_back(std::move(shard.files.front()));
+    for (Finding& finding : shard.findings)
+      checkpoint.findings.push_back(std::move(finding));
+    return true;
+  }
+
+  void finish() {
+    Tree& tree = context_.checkpoint.tree;
+    const std::uint32_t root =
+        tree.add(context_.parent, context_.key, NodeKind::kDict);
+    for (auto& [name, assembly] : assemblies_) {
+      const std::string_view kept = tree.keep(name);
+      add_assembly(context_.checkpoint, std::move(assembly), root,
+                   Key::string(kept));
+    }
+    tree.close(root);
+  }
+
+ private:
+  Result<> add_chunk(const std::string& name, const Dtype& dtype,
+                     AssemblyChunk chunk) {
+    std::unique_ptr<Assembly>& assembly = assemblies_[name];
+    if (assembly == nullptr) {
+      assembly = std::make_unique<Assembly>();
+      assembly->name = name;
+      assembly->dtype = dtype;
+      assembly->shape.resize(chunk.sizes.size(), 0);
+    }
+    if (!(assembly->dtype == dtype) ||
+        assembly->shape.size() != chunk.sizes.size())
+      return fail(ErrorKind::kCorrupt,
+                  "'{}' has another dtype or number of dimensions here than in "
+                  "the files before",
+                  name);
+    for (std::size_t i = 0; i < chunk.sizes.size(); ++i) {
+      const auto end = checked_add(chunk.offsets[i], chunk.sizes[i]);
+      if (!end)
+        return fail(ErrorKind::kCorrupt, "'{}' ends beyond all numbers", name);
+      assembly->shape[i] = std::max(assembly->shape[i], *end);
+    }
+    assembly->chunks.push_back(std::move(chunk));
+    return {};
+  }
+
+  const SourceContext& context_;
+  std::map<std::string, std::unique_ptr<Assembly>> assemblies_;
+};
+
+}  // namespace
+
+Result<bool> add_sharded_safetensors(
+    std::span<const std::filesystem::path> files,
+    const SourceContext& context) {
+  if (files.empty())
+    return false;
+  ShardedTensors tensors(context);
+  for (const std::filesystem::path& path : files) {
+    const Result<bool> added = tensors.add(path);
+    // The first one tells; others of the same kind have to be readable.
+    if (&path == &files.front() && (!added || !*added))
+      return false;
+    if (!added)
+      context.checkpoint.findings.push_back(
+          {"unreadable_shard", Severity::kError,
+           std::string(added.error().message()), path.filename().string()});
+  }
+  tensors.finish();
+  return true;
+}
+
+}  // namespace postflight

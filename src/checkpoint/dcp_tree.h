@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/dcp_metadata.h"
+#include "checkpoint/tree.h"
+
+namespace postflight {
+
+// The nesting that a state dict had before torch made it flat, as the planner
+// wrote it down. Entries it says nothing about stand at the top.
+class DcpTree {
+ public:
+  // `entries` have to outlive it.
+  explicit DcpTree(std::span<const DcpEntry> entries);
+
+  // Writes the containers, and has the leaves written.
+  using WriteLeaf = std::function<void(const DcpEntry& entry,
+                                       std::uint32_t parent, const Key& key)>;
+  void write(Tree& tree, std::uint32_t parent, const Key& key,
+             const WriteLeaf& write_leaf) const;
+
+ private:
+  struct Branch {
+    Key key = {};
+    const DcpEntry* entry = nullptr;  // of a leaf
+    std::vector<std::uint32_t> children = {};
+  };
+
+  bool insert(const DcpEntry& entry);
+  void insert_flat(const DcpEntry& entry);
+  std::uint32_t child(std::uint32_t parent, const Key& key);
+  bool is_list(const Branch& branch) const;
+
+  std::vector<Branch> branches_;                          // the root first
+  std::unordered_map<std::string, std::uint32_t> known_;  // parent and key
+};
+
+}  // namespace postflight

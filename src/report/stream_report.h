@@ -1,0 +1,35 @@
+#pragma once
+
+#include "base/terminal.h"
+#include "report/output.h"
+#include "stream/extension_registry.h"
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace postflight {
+
+// What became of a stream that was encoded or decoded.
+struct StreamOutcome {
+  bool encoded = true;  // else decoded
+  std::vector<std::string> transforms;
+  std::string input;
+  std::string output;
+  std::uint64_t input_bytes = 0;
+  std::uint64_t output_bytes = 0;
+  std::chrono::nanoseconds duration{};
+  std::string damage = {};  // empty: none
+};
+
+// One line, without its end: "1.2 MB to 340 kB (28 %) in 4 ms, 300 MB/s".
+std::string stream_summary(const StreamOutcome& outcome);
+void write_stream_json(const StreamOutcome& outcome, Output& out);
+
+// The transforms that a registry knows.
+void write_transforms(std::span<const ExtensionType> types,
+                      const Terminal& terminal, Output& out);
+void write_transforms_json(std::span<const ExtensionType> types, Output& out);
+
+}  // namespace postflight
