@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@ std::uint64_t anonymous_memory() {
 
 int run(const std::string& folder, std::size_t threads, int runs) {
   double best = 1e30;
+  double processor = 1e30;
   std::uint64_t peak = 0;
   std::uint64_t entries = 0;
   std::uint64_t model = 0;
@@ -39,6 +41,7 @@ int run(const std::string& folder, std::size_t threads, int runs) {
       }
     });
     bytes = 0;
+    const std::clock_t before = std::clock();
     const auto begin = std::chrono::steady_clock::now();
     const Result<Job> job =
         load_job(std::span(&folder, 1),
@@ -46,6 +49,8 @@ int run(const std::string& folder, std::size_t threads, int runs) {
                   .on_file = [&](std::uint64_t size) { bytes += size; }});
     const std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - begin;
+    processor = std::min(
+        processor, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
     if (!job) {
       fmt::print(stderr, "flight_bench: {}\n", job.error().message());
       return 1;
@@ -55,9 +60,10 @@ int run(const std::string& folder, std::size_t threads, int runs) {
     model = job->memory_bytes();
   }
   fmt::print(
-      "{{\"seconds\": {:.4f}, \"entries\": {}, \"bytes\": {}, "
+      "{{\"seconds\": {:.4f}, \"processor\": {:.4f}, \"entries\": {}, "
+      "\"bytes\": {}, "
       "\"anonymous\": {}, \"model\": {}}}\n",
-      best, entries, bytes, peak, model);
+      best, processor, entries, bytes, peak, model);
   return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -46,6 +47,15 @@ struct Remembered {
   std::string_view text;
 };
 
+// A stack that was read before, byte by byte the same. The memo only grows, so
+// the same bytes mean the same again if reading them did not add to it.
+struct SeenStack {
+  const unsigned char* begin = nullptr;
+  std::size_t size = 0;
+  StackId stack;
+};
+constexpr std::size_t kSeen = 256;
+
 class RecorderDumpReader {
  public:
   explicit RecorderDumpReader(Bytes bytes)
@@ -63,6 +73,7 @@ class RecorderDumpReader {
   bool read_entry();
   bool read_field(EntryField field);
   bool read_stack();
+  bool read_new_stack();
   bool read_frame(FrameId& frame);
   bool read_sizes(SizesId& sizes);
   bool read_dtypes(DtypesId& dtypes);
@@ -133,6 +144,7 @@ class RecorderDumpReader {
   std::vector<FrameId> stack_;
   std::vector<std::int64_t> sizes_;
   std::vector<TextId> dtypes_;
+  std::vector<SeenStack> seen_ = std::vector<SeenStack>(kSeen);
   // What came last comes again more often than not.
   Thread last_thread_;
   ThreadId last_thread_id_;
@@ -436,6 +448,25 @@ bool RecorderDumpReader::read_field(EntryField field) {
 }
 
 bool RecorderDumpReader::read_stack() {
+  // Stacks differ in their innermost frames.
+  SeenStack& seen =
+      seen_[has(10) ? load<std::uint64_t>(2) * 0x9e3779b97f4a7c15 >> 56 : 0];
+  if (seen.size != 0 && has(static_cast<std::ptrdiff_t>(seen.size)) &&
+      std::memcmp(next_, seen.begin, seen.size) == 0) {
+    next_ += seen.size;
+    entry_.stack = seen.stack;
+    return true;
+  }
+  const unsigned char* const begin = next_;
+  const std::size_t before = memo_.size();
+  if (!read_new_stack())
+    return false;
+  if (memo_.size() == before)
+    seen = {begin, static_cast<std::size_t>(next_ - begin), entry_.stack};
+  return true;
+}
+
+bool RecorderDumpReader::read_new_stack() {
   if (!take(Opcode::kEmptyList) || !take(Opcode::kMark))
     return false;
   stack_.clear();
