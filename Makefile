@@ -20,13 +20,15 @@ help: ## list these targets
 	@echo
 	@echo 'What is missing of packages.txt is installed first (root or sudo).'
 
-demo: packages ## build the program and run it on two bundled files
+demo: packages ## build the program and run it on bundled real files
 	cmake --preset release
 	cmake --build --preset release --target postflight
-	@$(call show,build/release/postflight pickle \
+	@$(call show,build/release/postflight pickle --summary \
 	  tests/data/ckpt/evil_reduce.pt)
-	@$(call show,build/release/postflight pickle \
-	  tests/data/flight/nccl_missing_rank/nccl_trace_rank_0)
+	@$(call show,build/release/postflight ckpt ls \
+	  tests/data/ckpt/train_state.pt)
+	@$(call show,build/release/postflight trace \
+	  tests/data/flight/nccl_tp_fsdp)
 
 test: packages-test release dev ## build it and run all tests
 	ctest --preset release

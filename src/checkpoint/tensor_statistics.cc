@@ -74,6 +74,16 @@ double real(std::size_t size, const std::byte* at) {
 
 }  // namespace
 
+// std::hypot would do, but glibc's is newer than the oldest that we run on.
+double magnitude(double a, double b) {
+  const double large = std::max(std::abs(a), std::abs(b));
+  const double small = std::min(std::abs(a), std::abs(b));
+  if (large == 0 || !std::isfinite(large) || std::isnan(small))
+    return large + small;
+  const double ratio = small / large;
+  return large * std::sqrt(1 + ratio * ratio);
+}
+
 std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
   switch (dtype.numeric) {
     case Numeric::kBoolean:
@@ -99,8 +109,8 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
     case Numeric::kFloat8:
       return float8(dtype.name, at);
     case Numeric::kComplex:
-      return std::hypot(real(dtype.size / 2, at),
-                        real(dtype.size / 2, at + dtype.size / 2));
+      return magnitude(real(dtype.size / 2, at),
+                       real(dtype.size / 2, at + dtype.size / 2));
     default:
       return std::nullopt;
   }

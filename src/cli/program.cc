@@ -121,10 +121,10 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 
 int run_program(int argc, char** argv) {
   CLI::App program(with_examples(
-      kSentence, {{"postflight pickle model.pt", "what would loading it run?"},
-                  {"postflight pickle --json dump | jq .verdict",
-                   "the same for a program"},
-                  {"postflight pickle --help", "all about one command"}}));
+      kSentence, {{"postflight trace dumps/", "who is at fault for a hang?"},
+                  {"postflight ckpt ls model.pt", "what is in a checkpoint?"},
+                  {"postflight pickle model.pt", "what would loading it run?"},
+                  {"postflight trace --help", "all about one command"}}));
   program.name("postflight");
   program.formatter(std::make_shared<Help>());
   program.set_help_flag("-h,--help", "Show this help");

@@ -462,10 +462,9 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
         odd.insert(odd.end(), ranks.begin(), ranks.end());
   }
   verdict.culprits = ranks_at(facts, odd);
-  verdict.confidence = strayed           ? Confidence::kLikely
-                       : !clear          ? Confidence::kPossible
-                       : odd.size() == 1 ? Confidence::kCertain
-                                         : Confidence::kLikely;
+  verdict.confidence = clear && odd.size() == 1 ? Confidence::kCertain
+                       : clear || strayed       ? Confidence::kLikely
+                                                : Confidence::kPossible;
   const Wait& main = facts.graph.waits[most->first];
   tell_operation(facts, main, verdict);
   const Wait& other =
