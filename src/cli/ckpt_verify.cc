@@ -82,7 +82,7 @@ Exit run(const VerifyCommandOptions& options, Session& session) {
                        session.terminal().styled(word.style, word.text),
                        escape_for_terminal(options.path));
     out += fmt::format("  {}: {}\n", format_title(checkpoint->format),
-                       summary(*checkpoint, found));
+                       escape_for_terminal(summary(*checkpoint, found)));
     write_findings(found.findings, session.terminal(), out);
   }
   return verdict_of(found.findings, options.strict);
