@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -7,10 +8,14 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/job_source.h"
 #include "flight/diagnosis.h"
+#include "flight/host_map.h"
+#include "flight/job_log.h"
 #include "flight/rank_set.h"
+#include "report/flight_sqlite.h"
 #include "report/trace_text.h"
 
 namespace postflight {
@@ -20,6 +25,9 @@ struct TraceOptions {
   JobSource source;
   std::optional<std::int32_t> rank;
   std::string group;
+  std::string hosts;
+  std::vector<std::string> logs;
+  std::string sqlite;
   bool all = false;
   bool nodes = false;
   bool strict = false;
@@ -61,9 +69,8 @@ std::string group_names(const Job& job) {
 Exit write_nodes(const Job& job, const Verdict& verdict, Session& session) {
   std::set<std::string> hosts;
   for (const Rank culprit : verdict.culprits)
-    if (const RankDump* const dump = job.find(culprit);
-        dump != nullptr && !dump->host.empty())
-      hosts.insert(dump->host);
+    if (const std::string_view host = job.host_of(culprit); !host.empty())
+      hosts.emplace(host);
   for (const std::string& host : hosts)
     session.print(host + "\n");
   if (hosts.empty() && !verdict.culprits.empty())
@@ -73,13 +80,74 @@ Exit write_nodes(const Job& job, const Verdict& verdict, Session& session) {
   return exit_of(verdict, false);
 }
 
+// The text of a file, or a node list as it stands.
+Result<std::string> host_text(const std::string& given) {
+  if (!std::filesystem::exists(given))
+    return given;
+  const MappedFile file = TRY(MappedFile::open(given));
+  return std::string(as_text(file.bytes()));
+}
+
+// Puts beside the verdict what the logs say, the first thing first.
+void add_log(const JobLog& log, Verdict& verdict) {
+  constexpr std::size_t kMost = 50;
+  std::vector<Finding> found;
+  for (const LogEvent& event : log.events) {
+    if (found.size() == kMost)
+      break;
+    std::string who;
+    if (event.ranks.size() > 1)
+      who = fmt::format("ranks {}: ", rank_set_text(event.ranks));
+    else if (event.rank)
+      who = fmt::format("rank {}: ", event.rank->value);
+    else if (!event.host.empty())
+      who = event.host + ": ";
+    std::string message = who + event.message;
+    if (!event.frame.empty())
+      message += " at " + event.frame;
+    if (event.earliest)
+      message += "; the first sign of trouble in the logs";
+    found.push_back({fmt::format("log_{}", log_event_kind_name(event.kind)),
+                     event.earliest ? Severity::kError : Severity::kWarning,
+                     std::move(message),
+                     fmt::format("{}:{}", event.file, event.line)});
+  }
+  found.insert(found.end(), log.findings.begin(), log.findings.end());
+  verdict.findings.insert(verdict.findings.begin(), found.begin(), found.end());
+}
+
+// Reads all that was given; what can't be read is refused, not left out.
+Result<std::pair<Job, Verdict>> investigate(TraceOptions& options,
+                                            Session& session) {
+  Job job = TRY(load_job(options.source, session));
+  HostMap hosts;
+  if (!options.hosts.empty()) {
+    const std::vector<Rank> world = job.world();
+    const std::string text = TRY(host_text(options.hosts));
+    hosts = TRY(read_host_map(text, world.size()));
+    for (const Rank rank : world)
+      if (const std::string_view host = hosts.host_of(rank); !host.empty())
+        job.hosts[rank] = host;
+  }
+  Verdict verdict = diagnose(job);
+  if (!options.logs.empty()) {
+    const JobLog log = TRY(read_job_logs(
+        options.logs, {.hosts = hosts.size() > 0 ? &hosts : nullptr}));
+    add_log(log, verdict);
+  }
+  if (!options.sqlite.empty())
+    TRY(write_flight_sqlite(job, options.sqlite));
+  return std::pair(std::move(job), std::move(verdict));
+}
+
 Exit run(TraceOptions& options, Session& session) {
-  const Result<Job> job = load_job(options.source, session);
-  if (!job) {
-    session.complain(job.error());
+  const Result<std::pair<Job, Verdict>> read = investigate(options, session);
+  if (!read) {
+    session.complain(read.error());
     return Exit::kCouldNotLook;
   }
-  const Verdict verdict = diagnose(*job);
+  const Job* const job = &read->first;
+  const Verdict& verdict = read->second;
   if (options.nodes)
     return write_nodes(*job, verdict, session);
   Output out([&session](std::string_view piece) { session.print(piece); });
@@ -134,6 +202,17 @@ Command trace_command() {
         app.add_option("--group", options->group,
                        "Tell how the members of this group stand")
             ->option_text("G");
+        app.add_option("--hosts", options->hosts,
+                       "Which ranks ran where: a hostfile, or Slurm's node "
+                       "list with tasks per node")
+            ->option_text("FILE");
+        app.add_option("--log", options->logs,
+                       "The job's logs; what they say is put beside the "
+                       "verdict")
+            ->option_text("FILE");
+        app.add_option("--sqlite", options->sqlite,
+                       "Write all entries to a database, too")
+            ->option_text("FILE");
         app.add_flag("--all", options->all, "Show all rows and findings");
         app.add_flag("--nodes", options->nodes,
                      "Print only the hosts of those at fault, one a line");

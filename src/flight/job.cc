@@ -26,6 +26,13 @@ const RankDump* Job::find(Rank rank) const {
   return found == ranks.end() || found->rank != rank ? nullptr : &*found;
 }
 
+std::string_view Job::host_of(Rank rank) const {
+  if (const auto told = hosts.find(rank); told != hosts.end())
+    return told->second;
+  const RankDump* const dump = find(rank);
+  return dump == nullptr ? std::string_view() : dump->host;
+}
+
 std::vector<Rank> Job::world() const {
   std::vector<Rank> all;
   for (const RankDump& dump : ranks)

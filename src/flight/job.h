@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,8 @@ struct Job {
   std::vector<RankDump> ranks;  // in order of their ranks, each rank once
   std::vector<SkippedFile> skipped;
   std::vector<Finding> findings;
+  // Told apart from the dumps, also of ranks that left none.
+  std::map<Rank, std::string> hosts;
 
   std::string_view text(TextId id) const { return tables.text(id); }
   const Call& call(const Entry& entry) const { return tables.call(entry.call); }
@@ -74,6 +77,8 @@ struct Job {
   }
   // nullptr if there is no dump of that rank.
   const RankDump* find(Rank rank) const;
+  // Empty if nothing says. Valid while the job is.
+  std::string_view host_of(Rank rank) const;
 
   // All ranks that any group or dump names, in order.
   std::vector<Rank> world() const;

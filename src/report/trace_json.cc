@@ -88,9 +88,8 @@ void write_ranks(const Job& job, const Verdict& verdict, Output& out) {
     if (&one != verdict.ranks.data())
       out += ",";
     out += fmt::format("{{\"rank\":{},", one.rank.value);
-    const RankDump* const dump = job.find(one.rank);
-    if (dump != nullptr && !dump->host.empty())
-      write_json_field("host", dump->host, out);
+    if (const std::string_view host = job.host_of(one.rank); !host.empty())
+      write_json_field("host", host, out);
     else
       out += "\"host\":null";
     out += fmt::format(",\"state\":\"{}\",\"waiting_for\":{},\"last\":",

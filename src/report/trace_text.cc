@@ -163,10 +163,8 @@ void write_rows(const Job& job, const Verdict& verdict, bool all,
 }
 
 std::string host_text(const Job& job, Rank rank) {
-  const RankDump* const dump = job.find(rank);
-  return dump == nullptr || dump->host.empty()
-             ? ""
-             : fmt::format(" on {}", escape_for_terminal(dump->host));
+  const std::string_view host = job.host_of(rank);
+  return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
 }
 
 // An entry of the others at the point where the culprit differs.
