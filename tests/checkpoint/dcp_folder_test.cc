@@ -71,8 +71,8 @@ class CopiedFolder {
 TEST(Distributed, RebuildsTheNestingAndTheTensors) {
   const Checkpoint checkpoint = must(Checkpoint::open(data("dcp_plain")));
   EXPECT_EQ(checkpoint.format, Format::kDistributed);
-  EXPECT_THAT(paths(checkpoint), ElementsAre("model.w", "model.u", "model.rep",
-                                             "model.emb", "opt[0].m"));
+  EXPECT_THAT(paths(checkpoint), ElementsAre("model.w", "model.u", "model.emb",
+                                             "model.rep", "opt[0].m"));
   EXPECT_THAT(shown(checkpoint), IsEmpty());
   EXPECT_THAT(tensor(checkpoint, "model.w").shape, ElementsAre(10, 6));
   EXPECT_EQ(must(digest_tensor(TensorReader(checkpoint),
