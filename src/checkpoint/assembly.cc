@@ -128,11 +128,12 @@ std::string Assembly::settle() {
            (std::tie(a.offsets, a.sizes) == std::tie(b.offsets, b.sizes) &&
             a.problem.empty() && !b.problem.empty());
   });
-  const auto same = std::ranges::unique(
-      chunks, [](const AssemblyChunk& a, const AssemblyChunk& b) {
-        return a.offsets == b.offsets && a.sizes == b.sizes;
-      });
-  chunks.erase(same.begin(), same.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end(),
+                           [](const AssemblyChunk& a, const AssemblyChunk& b) {
+                             return a.offsets == b.offsets &&
+                                    a.sizes == b.sizes;
+                           }),
+               chunks.end());
   std::erase_if(chunks, [](const AssemblyChunk& chunk) {
     return volume(chunk.sizes) == 0;
   });

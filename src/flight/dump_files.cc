@@ -34,8 +34,8 @@ class Finder {
 
   DumpFiles finish() && {
     std::ranges::sort(found_.files);
-    const auto doubled = std::ranges::unique(found_.files);
-    found_.files.erase(doubled.begin(), doubled.end());
+    found_.files.erase(std::unique(found_.files.begin(), found_.files.end()),
+                       found_.files.end());
     return std::move(found_);
   }
 

@@ -343,8 +343,8 @@ Result<HostMap> HostMapBuilder::finish() {
   if (map_.places_.empty())
     return fail(ErrorKind::kUsage, "there is no host and rank in it");
   std::ranges::sort(map_.places_);
-  const auto same = std::ranges::unique(map_.places_);
-  map_.places_.erase(same.begin(), same.end());
+  map_.places_.erase(std::unique(map_.places_.begin(), map_.places_.end()),
+                     map_.places_.end());
   for (std::size_t i = 1; i < map_.places_.size(); ++i)
     if (map_.places_[i].rank == map_.places_[i - 1].rank)
       return fail(ErrorKind::kUsage, "rank {} is on both {} and {}",

@@ -77,8 +77,7 @@ void RankBag::add(Rank rank) {
 
 void RankBag::tidy() {
   std::ranges::sort(ranks_);
-  const auto same = std::ranges::unique(ranks_);
-  ranks_.erase(same.begin(), same.end());
+  ranks_.erase(std::unique(ranks_.begin(), ranks_.end()), ranks_.end());
   tidied_ = std::max<std::size_t>(ranks_.size(), 32);
 }
 

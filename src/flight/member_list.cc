@@ -27,8 +27,7 @@ std::optional<std::vector<Rank>> parse_member_list(std::string_view text) {
     next = after;
   }
   std::ranges::sort(ranks);
-  const auto doubled = std::ranges::unique(ranks);
-  ranks.erase(doubled.begin(), doubled.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }
 

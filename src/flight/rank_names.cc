@@ -80,7 +80,7 @@ std::vector<Number> numbers_of(std::string_view name) {
     if (const std::optional<Number> number = number_at(name, i - 1))
       found.push_back(*number);
   }
-  std::ranges::stable_partition(found, [&](const Number& number) {
+  std::stable_partition(found.begin(), found.end(), [&](const Number& number) {
     return follows_rank(name, number.begin);
   });
   return found;

@@ -143,6 +143,11 @@ void write_rows(const Job& job, const Verdict& verdict, bool all,
     widest = std::max(widest, display_width(ranks.back()));
   }
   for (std::size_t i = 0; i < shown; ++i) {
+    if (rows[i].what.empty()) {
+      out += fmt::format("  {:<10} {}\n", standing_name(rows[i].standing),
+                         ranks[i]);
+      continue;
+    }
     const std::string standing =
         fmt::format("{:<10}", std::string(standing_name(rows[i].standing)));
     const std::size_t used = 2 + 11 + widest + 2;
