@@ -106,10 +106,10 @@ void EntryFieldsJson::write(const RankDump& dump, std::uint32_t position,
       text_field("thread_id", job_.text(thread.id)));
   out += stack(entry.stack);
   std::vector<Extra> extras;
-  const auto own = std::ranges::equal_range(dump.entry_extras, position, {},
-                                            &EntryExtra::entry);
-  for (const EntryExtra& extra : own)
-    extras.push_back(extra.extra);
+  for (auto own = std::ranges::lower_bound(dump.entry_extras, position, {},
+                                           &EntryExtra::entry);
+       own != dump.entry_extras.end() && own->entry == position; ++own)
+    extras.push_back(own->extra);
   write_extras_json(job_, extras, out);
 }
 

@@ -134,8 +134,16 @@ TEST(Distributed, IsVerifiedItemByItem) {
   EXPECT_EQ(good.unreadable, 0u);
   const CopiedFolder folder("dcp_plain");
   std::string file = read_file(folder.path() / "__3_0.distcp");
-  // The data of the item at byte 5992.
-  const std::size_t at = 5992 + file.substr(5992).find("data/0") + 200;
+  // The data of the item at byte 5992: behind the header of its record, the
+  // record's name and its padding.
+  const std::size_t header =
+      file.rfind("PK\x03\x04", file.find("data/0", 5992));
+  const auto size_at = [&](std::size_t place) {
+    return static_cast<unsigned char>(file[place]) +
+           256u * static_cast<unsigned char>(file[place + 1]);
+  };
+  const std::size_t at =
+      header + 30 + size_at(header + 26) + size_at(header + 28);
   file[at] = static_cast<char>(~file[at]);
   write_file(folder.path() / "__3_0.distcp", file);
   const Verification bad = verify(must(Checkpoint::open(folder.path())));
