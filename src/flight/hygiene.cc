@@ -150,12 +150,10 @@ void add_silence(const Case& facts, std::vector<Finding>& findings) {
 }
 
 void add_rings(const Case& facts, std::vector<Finding>& findings) {
-  std::vector<Rank> wrapped;
   std::vector<Rank> short_rings;
   for (const RankDump& dump : facts.job.ranks) {
     if (dump.entries.empty() || dump.entries[0].record_id == 0)
       continue;
-    wrapped.push_back(dump.rank);
     const std::int64_t span =
         dump.entries.created(dump.entries.size() - 1) - dump.entries.created(0);
     if (span >= 0 && span < 10 * kSecond)

@@ -372,9 +372,12 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
     add_waiting(facts, wait, verdict);
     return verdict;
   }
+  const bool cut = std::ranges::any_of(verdict.culprits, [&](Rank rank) {
+    return facts.job.find(rank) != nullptr;
+  });
   verdict.summary = fmt::format(
-      "{} left no dump, and {} of {} ranks {} for {} in {}",
-      Case::ranks_text(verdict.culprits), waiting.size(),
+      "{} left no {}dump, and {} of {} ranks {} for {} in {}",
+      Case::ranks_text(verdict.culprits), cut ? "whole " : "", waiting.size(),
       facts.graph.world.size(), waiting.size() == 1 ? "waits" : "wait",
       unknown.size() == 1 ? "it" : "them", facts.wait_text(wait));
   add_waiting(facts, wait, verdict);

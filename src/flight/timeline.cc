@@ -80,27 +80,19 @@ bool Timeline::completes(const Entry& entry) const {
 }
 
 void Timeline::find_backends() {
-  std::set<TextId> names;
-  std::set<std::string_view> completing;
-  std::set<std::string_view> retiring;
+  std::vector<char> completed(job_->tables.text_count(), 0);
   for (const RankDump& dump : job_->ranks)
-    for (std::size_t i = 0; i < dump.entries.size(); ++i) {
-      const Entry entry = dump.entries[i];
-      const TextId name = job_->call(entry).name;
-      const bool is_new = names.insert(name).second;
-      if (entry.state == State::kCompleted) {
-        if (is_new || name_completes_[name.value] == 0)
-          completing.insert(parse_operation(job_->text(name)).backend);
-        name_completes_[name.value] = 1;
-        any_done_ = true;
-      } else if (entry.retired && !any_done_) {
-        retiring.insert(parse_operation(job_->text(name)).backend);
-        any_done_ = true;
-      }
-    }
-  for (const TextId name : names) {
-    const std::string_view backend = parse_operation(job_->text(name)).backend;
-    name_completes_[name.value] = completing.contains(backend) ? 1 : 0;
+    for (std::size_t i = 0; i < dump.entries.size(); ++i)
+      if (const Entry entry = dump.entries[i]; entry.state == State::kCompleted)
+        completed[job_->call(entry).name.value] = 1;
+  std::set<std::string_view> completing;
+  for (std::uint32_t name = 0; name < completed.size(); ++name)
+    if (completed[name])
+      completing.insert(parse_operation(job_->text({name})).backend);
+  for (std::uint32_t id = 0; id < job_->tables.call_count(); ++id) {
+    const TextId name = job_->tables.call({id}).name;
+    name_completes_[name.value] =
+        completing.contains(parse_operation(job_->text(name)).backend) ? 1 : 0;
   }
 }
 
@@ -281,9 +273,6 @@ void Timeline::set_bounds() {
           (lane.only_active || lane.slots.empty()))
         lane.last_enqueued =
             std::max(lane.last_enqueued, status->last_enqueued);
-      lane.unknown_up_to = lane.slots.empty()
-                               ? (lane.only_active ? 0 : lane.last_enqueued)
-                               : lane.slots.front().sequence - 1;
       if (status != nullptr)
         for (Slot& slot : lane.slots)
           if (slot.weak && slot.sequence <= status->last_completed)
@@ -301,7 +290,7 @@ void Timeline::settle_weak() {
       for (const Slot& slot : lane.slots)
         if (slot.weak)
           numbers.insert(slot.sequence);
-    for (const std::int64_t number : numbers) {
+    std::erase_if(numbers, [&](std::int64_t number) {
       bool firm = false;
       bool unfinished = false;
       for (const Lane& lane : lanes) {
@@ -312,13 +301,12 @@ void Timeline::settle_weak() {
                           ? !slot->done
                           : presence(lane, number) == Presence::kAbsent;
       }
-      if (firm || !unfinished)
-        continue;
-      for (Lane& lane : lanes)
-        if (Slot* const slot = const_cast<Slot*>(lane.find(number));
-            slot != nullptr && slot->weak)
-          slot->done = false;
-    }
+      return firm || !unfinished;
+    });
+    for (Lane& lane : lanes)
+      for (Slot& slot : lane.slots)
+        if (slot.weak && numbers.contains(slot.sequence))
+          slot.done = false;
   }
 }
 

@@ -27,8 +27,6 @@ struct Lane {
   const RankDump* dump = nullptr;  // nullptr: it left none
   std::vector<Slot> slots;         // with rising numbers
   std::int64_t last_enqueued = 0;
-  // Numbers up to this one are lost, overwritten in the ring.
-  std::int64_t unknown_up_to = 0;
   bool only_active = false;  // what was done is not listed
   // Others are done with later operations that need this rank: its dump is
   // older than theirs, and what it lacks it may have done since.
@@ -109,7 +107,6 @@ class Timeline {
   std::vector<std::int64_t> latest_;
   std::vector<std::int64_t> latest_completions_;
   std::vector<char> has_starts_;
-  bool any_done_ = false;
 };
 
 }  // namespace postflight

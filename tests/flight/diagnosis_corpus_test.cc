@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/temporary_folder.h"
 #include "flight/diagnosis.h"
 #include "flight/job_loader.h"
 
@@ -78,6 +79,22 @@ TEST_P(Corpus, IsDiagnosedRight) {
 
 INSTANTIATE_TEST_SUITE_P(Flight, Corpus, testing::ValuesIn(folders()),
                          [](const auto& tested) { return tested.param; });
+
+// What is true of a rank whose dump breaks off is not that it left none.
+TEST(Diagnosis, TellsACutDumpFromAMissingOne) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  const fs::path from = fs::path(TEST_DATA) / "flight/nccl_missing_rank";
+  for (const char* const rank : {"0", "1", "2"})
+    fs::copy(from / (std::string("nccl_trace_rank_") + rank), folder->path());
+  fs::resize_file(folder->path() / "nccl_trace_rank_2", 1500);
+  const std::vector<std::string> paths = {folder->path()};
+  const Result<Job> job = load_job(paths, {.threads = 1});
+  ASSERT_TRUE(job);
+  EXPECT_EQ(diagnose(*job).summary,
+            "ranks 2-3 left no whole dump, and 2 of 4 ranks wait for them in "
+            "all_reduce #6 of default_pg");
+}
 
 class JsonCorpus : public testing::TestWithParam<std::string> {};
 
