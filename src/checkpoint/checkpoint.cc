@@ -133,7 +133,8 @@ Result<Format> add_file(const std::filesystem::path& path,
     return named(add_safetensors(file, context), Format::kSafetensors);
   if (is_tar(bytes) || is_old_tar(bytes))
     return named(add_tar(file, context), Format::kTar);
-  const Result<Pickle> first = Machine(context.limits).load(bytes);
+  Machine machine(context.limits);
+  const Result<Pickle> first = machine.load(bytes);
   if (first && first->root.is(Kind::kBigInteger) &&
       is_legacy_magic(first->root.text()))
     return named(add_legacy_stream(file, context), Format::kLegacy);

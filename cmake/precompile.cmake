@@ -1,0 +1,15 @@
+# postflight_precompile(<target> <owner> <header>...) parses the headers that
+# nearly every file includes once, in <owner>, for all targets that name it.
+#
+# Not for clang, whose presets show whether each file includes what it needs,
+# and not under a launcher such as ccache, which can't see through it.
+function(postflight_precompile target owner)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR CMAKE_CXX_COMPILER_LAUNCHER)
+    return()
+  endif()
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
