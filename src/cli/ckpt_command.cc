@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <CLI/CLI.hpp>
-
 #include "base/environment.h"
 #include "checkpoint/key_filter.h"
 #include "cli/ckpt_options.h"
@@ -12,64 +10,68 @@ namespace postflight {
 namespace {
 
 // For items of distributed checkpoints that went through transforms.
-void add_transform_options(CLI::App& app, CheckpointOptions& options) {
-  app.add_option_function<std::vector<std::string>>(
-         "--plugin",
-         [&options](const std::vector<std::string>& files) {
-           if (options.extensions == nullptr)
-             options.extensions = std::make_unique<ExtensionRegistry>(
-                 ExtensionRegistry::with_built_in());
-           for (const std::string& file : files)
-             if (const Result<> added = load_plugin(file, *options.extensions);
-                 !added)
-               throw CLI::ValidationError(std::string(added.error().message()));
-         },
-         "A shared library with stream transforms; its code is run")
-      ->allow_extra_args(false)
-      ->option_text("FILE");
-  app.add_option_function<std::string>(
-         "--key-file",
-         [&options](const std::string& file) {
-           Result<SecretKey> key = SecretKey::read(file);
-           if (!key)
-             throw CLI::ValidationError(std::string(key.error().message()));
-           options.key = std::make_unique<SecretKey>(*std::move(key));
-         },
-         "The key of encrypted items; else $POSTFLIGHT_KEY")
-      ->option_text("FILE");
+void add_transform_options(CommandArguments& arguments,
+                           CheckpointOptions& options) {
+  arguments
+      .option("--plugin", options.plugins, "FILE",
+              "A shared library with stream transforms; its code is run")
+      .one_value_each();
+  arguments.option("--key-file", options.key_file, "FILE",
+                   "The key of encrypted items; else $POSTFLIGHT_KEY");
+}
+
+Result<> load_plugins(CheckpointOptions& options) {
+  if (options.plugins.empty())
+    return {};
+  options.extensions =
+      std::make_unique<ExtensionRegistry>(ExtensionRegistry::with_built_in());
+  for (const std::string& file : options.plugins)
+    TRY(load_plugin(file, *options.extensions));
+  return {};
+}
+
+Result<> load_key(CheckpointOptions& options) {
+  if (options.key_file) {
+    options.key =
+        std::make_unique<SecretKey>(TRY(SecretKey::read(*options.key_file)));
+    return {};
+  }
+  // Most checkpoints need no key, so one that is none is no error here.
   if (const auto text = process_environment()("POSTFLIGHT_KEY"))
     if (Result<SecretKey> key = SecretKey::from_hex(*text))
       options.key = std::make_unique<SecretKey>(*std::move(key));
+  return {};
 }
 
 }  // namespace
 
-void add_checkpoint_options(CLI::App& app, CheckpointOptions& options) {
-  app.add_option("PATH", options.path, "A checkpoint: a file or a folder")
-      ->required()
-      ->option_text(" ");
-  app.add_option("--rank", options.rank,
-                 "Of a folder of checkpoint_N.pt, only this rank's file")
-      ->option_text("N");
-  add_transform_options(app, options);
+void add_checkpoint_options(CommandArguments& arguments,
+                            CheckpointOptions& options) {
+  arguments.positional("PATH", options.path, "A checkpoint: a file or a folder")
+      .required();
+  arguments.option("--rank", options.rank, "N",
+                   "Of a folder of checkpoint_N.pt, only this rank's file");
+  add_transform_options(arguments, options);
 }
 
-void add_key_options(CLI::App& app, CheckpointOptions& options) {
-  app.add_option("--keys", options.keys,
-                 "Only keys that match, * and ? being any text, any character")
-      ->option_text("GLOB...");
-  app.add_option("--regex", options.expressions,
-                 "Only keys in which this regular expression is found")
-      ->option_text("RE2...");
+void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
+  arguments.option(
+      "--keys", options.keys, "GLOB...",
+      "Only keys that match, * and ? being any text, any character");
+  arguments.option("--regex", options.expressions, "RE2...",
+                   "Only keys in which this regular expression is found");
 }
 
-void add_threads_option(CLI::App& app, CheckpointOptions& options) {
-  app.add_option("--threads", options.threads,
-                 "How many threads read; one for each processor if not given")
-      ->option_text("N");
+void add_threads_option(CommandArguments& arguments,
+                        CheckpointOptions& options) {
+  arguments.option(
+      "--threads", options.threads, "N",
+      "How many threads read; one for each processor if not given");
 }
 
-Result<Checkpoint> open_checkpoint(const CheckpointOptions& options) {
+Result<Checkpoint> open_checkpoint(CheckpointOptions& options) {
+  TRY(load_plugins(options));
+  TRY(load_key(options));
   return Checkpoint::open(options.path, {.rank = options.rank,
                                          .extensions = options.extensions.get(),
                                          .key = options.key.get()});

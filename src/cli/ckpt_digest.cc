@@ -1,7 +1,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/escape.h"
 #include "checkpoint/tensor_digest.h"
@@ -12,7 +11,7 @@
 namespace postflight {
 namespace {
 
-Exit run(const CheckpointOptions& options, Session& session) {
+Exit run(CheckpointOptions& options, Session& session) {
   Result<Checkpoint> checkpoint = open_checkpoint(options);
   if (!checkpoint) {
     session.complain(checkpoint.error());
@@ -96,11 +95,11 @@ Command ckpt_digest_command() {
                     "some of them"},
                    {"postflight ckpt digest --json ckpt/ --rank 3",
                     "one rank, for a program"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<CheckpointOptions>();
-        add_checkpoint_options(app, *options);
-        add_key_options(app, *options);
-        add_threads_option(app, *options);
+        add_checkpoint_options(arguments, *options);
+        add_key_options(arguments, *options);
+        add_threads_option(arguments, *options);
         return [options](Session& session) { return run(*options, session); };
       }};
 }

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "cli/ckpt_options.h"
 #include "report/checkpoint_report.h"
 
@@ -34,7 +32,7 @@ void sort_nodes(const Checkpoint& checkpoint, const std::string& by,
   }
 }
 
-Exit run(const LsOptions& options, Session& session) {
+Exit run(LsOptions& options, Session& session) {
   const Result<Checkpoint> checkpoint = open_checkpoint(options);
   if (!checkpoint) {
     session.complain(checkpoint.error());
@@ -74,19 +72,18 @@ Command ckpt_ls_command() {
                     "values too, of some keys"},
                    {"postflight ckpt ls --sort size --json model.pt",
                     "for a program"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<LsOptions>();
-        add_checkpoint_options(app, *options);
-        add_key_options(app, *options);
-        app.add_flag("--all", options->all,
-                     "Show what is no tensor as well: values and containers");
-        app.add_flag("--tree", options->tree, "Show totals by prefix");
-        app.add_option("--depth", options->depth,
-                       "How many levels --tree shows (2)")
-            ->option_text("N");
-        app.add_option("--sort", options->sort, "In which order")
-            ->check(CLI::IsMember({"file", "key", "size"}))
-            ->option_text("file|key|size");
+        add_checkpoint_options(arguments, *options);
+        add_key_options(arguments, *options);
+        arguments.flag("--all", options->all,
+                       "Show what is no tensor as well: values and containers");
+        arguments.flag("--tree", options->tree, "Show totals by prefix");
+        arguments.option("--depth", options->depth, "N",
+                         "How many levels --tree shows (2)");
+        arguments
+            .option("--sort", options->sort, "file|key|size", "In which order")
+            .one_of({"file", "key", "size"});
         return [options](Session& session) { return run(*options, session); };
       }};
 }

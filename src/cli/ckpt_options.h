@@ -10,10 +10,6 @@
 #include "cli/command.h"
 #include "stream/extension_registry.h"
 
-namespace CLI {
-class App;
-}
-
 namespace postflight {
 
 // What the ckpt commands have in common: which checkpoint, which keys of it.
@@ -23,16 +19,22 @@ struct CheckpointOptions {
   std::vector<std::string> keys;
   std::vector<std::string> expressions;
   std::size_t threads = 0;
-  // Plug-ins that were loaded, and the key for what is encrypted.
+  std::vector<std::string> plugins;
+  std::optional<std::string> key_file;
+  // What open_checkpoint() made of them.
   std::unique_ptr<ExtensionRegistry> extensions = nullptr;
   std::unique_ptr<SecretKey> key = nullptr;
 };
 
-void add_checkpoint_options(CLI::App& app, CheckpointOptions& options);
-void add_key_options(CLI::App& app, CheckpointOptions& options);
-void add_threads_option(CLI::App& app, CheckpointOptions& options);
+void add_checkpoint_options(CommandArguments& arguments,
+                            CheckpointOptions& options);
+void add_key_options(CommandArguments& arguments, CheckpointOptions& options);
+void add_threads_option(CommandArguments& arguments,
+                        CheckpointOptions& options);
 
-Result<Checkpoint> open_checkpoint(const CheckpointOptions& options);
+// Loads the plug-ins and the key, too; the options keep them and have to
+// outlive the Checkpoint.
+Result<Checkpoint> open_checkpoint(CheckpointOptions& options);
 
 // The tensors that the options pick, and with `all` every other node too.
 Result<std::vector<std::uint32_t>> picked_nodes(

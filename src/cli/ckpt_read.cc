@@ -2,7 +2,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/atomic_file.h"
 #include "base/escape.h"
@@ -155,7 +154,7 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
   out += "}\n";
 }
 
-Result<Exit> read(const ReadCommandOptions& options, Session& session) {
+Result<Exit> read(ReadCommandOptions& options, Session& session) {
   const Checkpoint checkpoint = TRY(open_checkpoint(options));
   const MapLocation map = TRY(MapLocation::parse(options.map_location));
   Picked picked = TRY(pick(checkpoint, options));
@@ -184,7 +183,7 @@ Result<Exit> read(const ReadCommandOptions& options, Session& session) {
                                 : Exit::kFound;
 }
 
-Exit run(const ReadCommandOptions& options, Session& session) {
+Exit run(ReadCommandOptions& options, Session& session) {
   const Result<Exit> exit = read(options, session);
   if (exit)
     return *exit;
@@ -211,27 +210,24 @@ Command ckpt_read_command() {
            {"postflight ckpt read model.pt --keys emb --format raw -o - | wc "
             "-c",
             "to a pipe"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<ReadCommandOptions>();
-        add_checkpoint_options(app, *options);
-        add_key_options(app, *options);
-        app.add_option("--template", options->template_file,
-                       "A JSON file with the tree that is wanted")
-            ->option_text("FILE");
-        app.add_option("--slice", options->slice,
-                       "Only these elements of each tensor")
-            ->option_text("[A:B:C, ...]");
-        app.add_option("--map-location", options->map_location,
-                       "The device to name instead; meta reads only shapes")
-            ->option_text("DEVICE|OLD=NEW,...");
-        app.add_option("--format", options->format,
-                       "If the name of the output does not say")
-            ->check(CLI::IsMember({"npy", "npz", "raw", "safetensors"}))
-            ->option_text("npy|npz|raw|safetensors");
-        app.add_option("-o,--output", options->output,
-                       "The file to write; - for standard output")
-            ->option_text("FILE");
-        add_threads_option(app, *options);
+        add_checkpoint_options(arguments, *options);
+        add_key_options(arguments, *options);
+        arguments.option("--template", options->template_file, "FILE",
+                         "A JSON file with the tree that is wanted");
+        arguments.option("--slice", options->slice, "[A:B:C, ...]",
+                         "Only these elements of each tensor");
+        arguments.option("--map-location", options->map_location,
+                         "DEVICE|OLD=NEW,...",
+                         "The device to name instead; meta reads only shapes");
+        arguments
+            .option("--format", options->format, "npy|npz|raw|safetensors",
+                    "If the name of the output does not say")
+            .one_of({"npy", "npz", "raw", "safetensors"});
+        arguments.option("-o,--output", options->output, "FILE",
+                         "The file to write; - for standard output");
+        add_threads_option(arguments, *options);
         return [options](Session& session) { return run(*options, session); };
       }};
 }

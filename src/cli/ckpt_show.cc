@@ -2,7 +2,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/escape.h"
 #include "checkpoint/tensor_slice.h"
@@ -151,7 +150,7 @@ class Shower {
   bool first_ = true;
 };
 
-Exit run(const ShowOptions& options, Session& session) {
+Exit run(ShowOptions& options, Session& session) {
   const Result<Checkpoint> checkpoint = open_checkpoint(options);
   if (!checkpoint) {
     session.complain(checkpoint.error());
@@ -204,15 +203,13 @@ Command ckpt_show_command() {
                     "a part of it"},
                    {"postflight ckpt show run.pt 'opt[0].m' epoch",
                     "several keys"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<ShowOptions>();
-        add_checkpoint_options(app, *options);
-        app.add_option("KEY", options->names,
-                       "What to show; every tensor if not given")
-            ->option_text(" ");
-        app.add_option("--slice", options->slice,
-                       "Only these elements, as numpy's indexing has it")
-            ->option_text("[A:B:C, ...]");
+        add_checkpoint_options(arguments, *options);
+        arguments.positional("KEY", options->names,
+                             "What to show; every tensor if not given");
+        arguments.option("--slice", options->slice, "[A:B:C, ...]",
+                         "Only these elements, as numpy's indexing has it");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

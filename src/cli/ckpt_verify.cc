@@ -1,7 +1,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/escape.h"
 #include "base/units.h"
@@ -46,7 +45,7 @@ std::string summary(const Checkpoint& checkpoint, const Verification& found) {
   return text;
 }
 
-Exit run(const VerifyCommandOptions& options, Session& session) {
+Exit run(VerifyCommandOptions& options, Session& session) {
   const Result<Checkpoint> checkpoint = open_checkpoint(options);
   if (!checkpoint) {
     session.complain(checkpoint.error());
@@ -103,11 +102,11 @@ Command ckpt_verify_command() {
                     "a folder of ranks or shards"},
                    {"postflight ckpt verify --strict --json model.pt",
                     "warnings count too; for a program"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<VerifyCommandOptions>();
-        add_checkpoint_options(app, *options);
-        add_threads_option(app, *options);
-        app.add_flag("--strict", options->strict, "Exit 1 for warnings too");
+        add_checkpoint_options(arguments, *options);
+        add_threads_option(arguments, *options);
+        arguments.flag("--strict", options->strict, "Exit 1 for warnings too");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

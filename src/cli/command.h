@@ -5,11 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/command_arguments.h"
+#include "cli/declared.h"
 #include "cli/session.h"
-
-namespace CLI {
-class App;
-}
 
 namespace postflight {
 
@@ -18,14 +16,16 @@ struct Example {
   std::string_view what;
 };
 
-// One command of the program. `declare` adds its options to `app` and returns
-// what runs it once they are parsed; what it returns may own those options. A
-// command with commands of its own (`ckpt ls`) declares nothing itself.
+// One command of the program. `declare` adds its options to `arguments` and
+// returns what runs it once they are parsed; what it returns may own those
+// options. A command with commands of its own (`ckpt ls`) declares nothing
+// itself.
 struct Command {
   std::string_view name;
   std::string_view sentence;
   std::vector<Example> examples;
-  std::function<std::function<Exit(Session&)>(CLI::App& app)> declare;
+  std::function<std::function<Exit(Session&)>(CommandArguments& arguments)>
+      declare;
   bool hidden = false;
   std::vector<Command> commands = {};
 };
@@ -38,10 +38,7 @@ Command stream_command();
 Command trace_command();
 Command version_command();
 // Man page and completions, made from what all commands declare.
-Command generate_command(const CLI::App& program);
-
-// --json, --color and --quiet, with the same words everywhere.
-void add_common_options(CLI::App& app, CommonOptions& options);
+Command generate_command(std::function<DeclaredCommand()> program);
 
 // Runs the program; returns its exit code.
 int run_program(int argc, char** argv);

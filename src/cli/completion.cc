@@ -3,9 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
-#include "cli/declared.h"
 
 namespace postflight {
 namespace {
@@ -22,18 +19,18 @@ std::string single_quoted(std::string_view text) {
   return out;
 }
 
-std::string command_names(const CLI::App& program) {
+std::string command_names(const DeclaredCommand& program) {
   std::string names;
-  for (const CLI::App* const command : visible_commands(program))
-    names += (names.empty() ? "" : " ") + command->get_name();
+  for (const DeclaredCommand& command : program.commands)
+    names += (names.empty() ? "" : " ") + command.name;
   return names;
 }
 
-std::string flags_of(const CLI::App& app) {
+std::string flags_of(const DeclaredCommand& command) {
   std::string flags;
-  for (const CLI::Option* const option : app.get_options())
-    if (!option->get_positional())
-      for (const std::string& name : option_names(*option))
+  for (const DeclaredOption& option : command.options)
+    if (!option.positional)
+      for (const std::string& name : option.names)
         flags += (flags.empty() ? "" : " ") + name;
   return flags;
 }
@@ -45,26 +42,24 @@ std::string spaced(std::string values) {
 
 }  // namespace
 
-std::string bash_completion(const CLI::App& program) {
+std::string bash_completion(const DeclaredCommand& program) {
   std::string values;
   std::string flags;
   std::string groups;
-  for (const CLI::App* const command : visible_commands(program))
-    if (const std::string below = command_names(*command); !below.empty())
-      groups +=
-          fmt::format("    {}) words='{}' ;;\n", command->get_name(), below);
-  for (const CLI::App* const command : runnable_commands(program)) {
-    const std::string name = command_line_name(*command);
+  for (const DeclaredCommand& command : program.commands)
+    if (const std::string below = command_names(command); !below.empty())
+      groups += fmt::format("    {}) words='{}' ;;\n", command.name, below);
+  for (const DeclaredCommand* const command : runnable_commands(program)) {
+    const std::string name = command->called;
     const bool nested = name.find(' ') != name.npos;
     flags +=
         fmt::format("    '{}'{}) words='{}' ;;\n", nested ? name : name + " ",
                     nested ? "" : "*", flags_of(*command));
-    for (const CLI::Option* const option : command->get_options())
-      if (const std::string value = option_value(*option);
-          value.find('|') != value.npos) {
+    for (const DeclaredOption& option : command->options)
+      if (option.value.find('|') != option.value.npos) {
         const std::string line =
-            fmt::format("    {}) words='{}' ;;\n", option_names(*option).back(),
-                        spaced(value));
+            fmt::format("    {}) words='{}' ;;\n", option.names.back(),
+                        spaced(option.value));
         if (values.find(line) == values.npos)
           values += line;
       }
@@ -103,33 +98,32 @@ complete -o default -F _postflight postflight
                      values, command_names(program), groups, flags);
 }
 
-std::string zsh_completion(const CLI::App& program) {
+std::string zsh_completion(const DeclaredCommand& program) {
   std::string commands;
   std::string cases;
-  for (const CLI::App* const command : visible_commands(program)) {
-    commands += fmt::format(
-        "    '{}:{}'\n", command->get_name(),
-        single_quoted(first_line(description_of(*command).sentence)));
-    if (const std::string below = command_names(*command); !below.empty())
+  for (const DeclaredCommand& command : program.commands) {
+    commands += fmt::format("    '{}:{}'\n", command.name,
+                            single_quoted(first_line(command.sentence)));
+    if (const std::string below = command_names(command); !below.empty())
       cases += fmt::format(
           "    '{} '|'{} '[^-]#)\n      (( CURRENT == 2 )) && compadd {} && "
           "return\n      ;|\n",
-          command->get_name(), command->get_name(), below);
+          command.name, command.name, below);
   }
-  for (const CLI::App* const command : runnable_commands(program)) {
-    const std::string full = command_line_name(*command);
+  for (const DeclaredCommand* const command : runnable_commands(program)) {
+    const std::string full = command->called;
     const bool nested = full.find(' ') != full.npos;
     cases += fmt::format("    '{}'{})\n      _arguments \\\n",
                          nested ? full : full + " ", nested ? "" : "*");
-    for (const CLI::Option* const option : command->get_options()) {
-      if (option->get_positional())
+    for (const DeclaredOption& option : command->options) {
+      if (option.positional)
         continue;
-      const std::string value = option_value(*option);
-      for (const std::string& name : option_names(*option))
+      for (const std::string& name : option.names)
         cases += fmt::format(
-            "        '{}{}[{}]{}' \\\n", name, value.empty() ? "" : "=",
-            single_quoted(option->get_description()),
-            value.empty() ? "" : ":value:(" + spaced(value) + ")");
+            "        '{}{}[{}]{}' \\\n", name, option.value.empty() ? "" : "=",
+            single_quoted(option.help),
+            option.value.empty() ? ""
+                                 : ":value:(" + spaced(option.value) + ")");
     }
     cases += "        '*:file:_files'\n      ;;\n";
   }
@@ -151,41 +145,38 @@ case $command in
                      commands, cases);
 }
 
-std::string fish_completion(const CLI::App& program) {
+std::string fish_completion(const DeclaredCommand& program) {
   std::string out = "# fish completion for postflight\n";
   const std::string names = command_names(program);
-  for (const CLI::App* const command : visible_commands(program)) {
+  for (const DeclaredCommand& command : program.commands) {
     out += fmt::format(
         "complete -c postflight -n 'not __fish_seen_subcommand_from {}' -f "
         "-a {} -d '{}'\n",
-        names, command->get_name(),
-        single_quoted(first_line(description_of(*command).sentence)));
-    const std::string below = command_names(*command);
-    for (const CLI::App* const inner : visible_commands(*command))
+        names, command.name, single_quoted(first_line(command.sentence)));
+    const std::string below = command_names(command);
+    for (const DeclaredCommand& inner : command.commands)
       out += fmt::format(
           "complete -c postflight -n '__fish_seen_subcommand_from {}; and not "
           "__fish_seen_subcommand_from {}' -f -a {} -d '{}'\n",
-          command->get_name(), below, inner->get_name(),
-          single_quoted(first_line(description_of(*inner).sentence)));
+          command.name, below, inner.name,
+          single_quoted(first_line(inner.sentence)));
   }
-  for (const CLI::App* const command : runnable_commands(program)) {
-    for (const CLI::Option* const option : command->get_options()) {
-      if (option->get_positional())
+  for (const DeclaredCommand* const command : runnable_commands(program)) {
+    for (const DeclaredOption& option : command->options) {
+      if (option.positional)
         continue;
-      std::string seen = "__fish_seen_subcommand_from " + command->get_name();
-      if (command->get_parent() != &program)
+      std::string seen = "__fish_seen_subcommand_from " + command->name;
+      if (const std::size_t space = command->called.find(' ');
+          space != command->called.npos)
         seen = fmt::format("__fish_seen_subcommand_from {}; and {}",
-                           command->get_parent()->get_name(), seen);
+                           command->called.substr(0, space), seen);
       std::string line = fmt::format("complete -c postflight -n '{}'", seen);
-      for (const std::string& name : option->get_snames())
-        line += " -s " + name;
-      for (const std::string& name : option->get_lnames())
-        line += " -l " + name;
-      const std::string value = option_value(*option);
-      if (!value.empty())
-        line += fmt::format(" -x -a '{}'", spaced(value));
-      out += line + fmt::format(" -d '{}'\n",
-                                single_quoted(option->get_description()));
+      for (const std::string& name : option.names)
+        line += name.starts_with("--") ? " -l " + name.substr(2)
+                                       : " -s " + name.substr(1);
+      if (!option.value.empty())
+        line += fmt::format(" -x -a '{}'", spaced(option.value));
+      out += line + fmt::format(" -d '{}'\n", single_quoted(option.help));
     }
   }
   return out;

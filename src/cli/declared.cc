@@ -3,56 +3,67 @@
 #include <CLI/CLI.hpp>
 
 namespace postflight {
+namespace {
 
-Description description_of(const CLI::App& app) {
+DeclaredOption declared_option(const CLI::Option& option) {
+  DeclaredOption declared = {.names = {},
+                             .value = {},
+                             .help = option.get_description(),
+                             .positional = option.get_positional()};
+  for (const std::string& name : option.get_snames())
+    declared.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames())
+    declared.names.push_back("--" + name);
+  if (declared.names.empty())
+    declared.names.push_back(option.get_name());
+  const bool is_flag = option.get_items_expected_max() == 0;
+  if (!is_flag && !declared.positional)
+    declared.value = option.get_option_text();
+  return declared;
+}
+
+void describe(const std::string& text, DeclaredCommand& command) {
   constexpr std::string_view kHeading = "\n\nExamples:\n";
-  std::string text = app.get_description();
   const std::size_t heading = text.find(kHeading);
+  command.sentence = text.substr(0, heading);
   if (heading == text.npos)
-    return {text, ""};
-  std::string examples = text.substr(heading + kHeading.size());
-  while (!examples.empty() && examples.back() == '\n')
-    examples.pop_back();
-  return {text.substr(0, heading), examples};
+    return;
+  command.examples = text.substr(heading + kHeading.size());
+  while (command.examples.ends_with('\n'))
+    command.examples.pop_back();
 }
 
-std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
-  std::vector<const CLI::App*> commands = app.get_subcommands(
-      [](const CLI::App* command) { return !command->get_group().empty(); });
-  return commands;
+}  // namespace
+
+DeclaredCommand declared_by(const CLI::App& app) {
+  DeclaredCommand command;
+  command.name = app.get_name();
+  command.called = called(app);
+  describe(app.get_description(), command);
+  for (const CLI::Option* const option : app.get_options())
+    command.options.push_back(declared_option(*option));
+  for (const CLI::App* const below : app.get_subcommands({}))
+    if (!below->get_group().empty())
+      command.commands.push_back(declared_by(*below));
+  return command;
 }
 
-std::vector<const CLI::App*> runnable_commands(const CLI::App& program) {
-  std::vector<const CLI::App*> runnable;
-  for (const CLI::App* const command : visible_commands(program)) {
-    const std::vector<const CLI::App*> below = visible_commands(*command);
-    if (below.empty())
-      runnable.push_back(command);
-    runnable.insert(runnable.end(), below.begin(), below.end());
+std::vector<const DeclaredCommand*> runnable_commands(
+    const DeclaredCommand& program) {
+  std::vector<const DeclaredCommand*> runnable;
+  for (const DeclaredCommand& command : program.commands) {
+    if (command.commands.empty())
+      runnable.push_back(&command);
+    for (const DeclaredCommand& below : command.commands)
+      runnable.push_back(&below);
   }
   return runnable;
 }
 
-std::string command_line_name(const CLI::App& app) {
+std::string called(const CLI::App& app) {
   const CLI::App* const parent = app.get_parent();
   const bool nested = parent != nullptr && parent->get_parent() != nullptr;
   return (nested ? parent->get_name() + " " : "") + app.get_name();
-}
-
-std::vector<std::string> option_names(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames())
-    names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames())
-    names.push_back("--" + name);
-  if (names.empty())
-    names.push_back(option.get_name());
-  return names;
-}
-
-std::string option_value(const CLI::Option& option) {
-  const bool is_flag = option.get_items_expected_max() == 0;
-  return is_flag || option.get_positional() ? "" : option.get_option_text();
 }
 
 }  // namespace postflight

@@ -5,28 +5,34 @@
 
 namespace CLI {
 class App;
-class Option;
-}  // namespace CLI
+}
 
 namespace postflight {
 
-// Reads back what the commands have declared, for man page and completions.
+// What the commands have declared, read back for man page and completions.
 
-struct Description {
-  std::string sentence;
-  std::string examples;  // a line each, indented
+struct DeclaredOption {
+  std::vector<std::string> names;  // "-q", "--quiet"; a positional's one name
+  std::string value;  // "auto|always|never"; none of a flag or a positional
+  std::string help;
+  bool positional = false;
 };
 
-Description description_of(const CLI::App& app);
-// The commands directly below the program or a command.
-std::vector<const CLI::App*> visible_commands(const CLI::App& app);
-// Those that can be run: "ckpt ls", not "ckpt".
-std::vector<const CLI::App*> runnable_commands(const CLI::App& program);
+struct DeclaredCommand {
+  std::string name;
+  std::string called;  // with the command it belongs to: "ckpt ls"
+  std::string sentence;
+  std::string examples;  // a line each, indented
+  std::vector<DeclaredOption> options;
+  std::vector<DeclaredCommand> commands;  // without the hidden ones
+};
+
+// The program, or a command of it, with all that is below.
+DeclaredCommand declared_by(const CLI::App& app);
+// Those that can be run: "ckpt ls", not "ckpt". Valid while `program` lives.
+std::vector<const DeclaredCommand*> runnable_commands(
+    const DeclaredCommand& program);
 // How it is called, without the program's name: "ckpt ls".
-std::string command_line_name(const CLI::App& app);
-// "-q", "--quiet"; for a positional its name.
-std::vector<std::string> option_names(const CLI::Option& option);
-// "auto|always|never"; empty for a flag or a positional.
-std::string option_value(const CLI::Option& option);
+std::string called(const CLI::App& app);
 
 }  // namespace postflight

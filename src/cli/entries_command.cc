@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/environment.h"
 #include "cli/command.h"
@@ -82,35 +81,33 @@ Exit run(EntriesOptions& options, Session& session) {
   return Exit::kCouldNotLook;
 }
 
-void declare(CLI::App& app, EntriesOptions& options) {
-  add_job_source(app, options.source);
-  app.add_option("--ranks", options.ranks, "Only these ranks: 0-15,32-1016:8")
-      ->option_text("RANKS");
-  app.add_option("--groups", options.groups,
-                 "Only groups of this name or description (*, ?, [a-z])")
-      ->delimiter(',')
-      ->option_text("GLOB,...");
-  app.add_option("--operations", options.operations,
-                 "Only rows with such an operation (*, ?, [a-z])")
-      ->delimiter(',')
-      ->option_text("GLOB,...");
-  app.add_option("--states", options.states, "Only rows with such a state")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"scheduled", "started", "completed", "unknown"}))
-      ->option_text("scheduled,started,completed,unknown");
-  app.add_option("--sequences", options.sequences,
-                 "Only these sequence numbers: 100-200, 1400-")
-      ->option_text("NUMBERS");
-  app.add_option("--last", options.grid.last,
-                 "Only the last rows of each group")
-      ->option_text("N");
-  app.add_flag("--stacks", options.grid.stacks,
-               "Number the stacks of the calls and list them");
-  app.add_flag("--no-pager", options.no_pager,
-               "Don't show it in $PAGER or less");
-  app.add_option("--sqlite", options.sqlite,
-                 "Also write all of the job into an SQLite database")
-      ->option_text("FILE");
+void declare(CommandArguments& arguments, EntriesOptions& options) {
+  add_job_source(arguments, options.source);
+  arguments.option("--ranks", options.ranks, "RANKS",
+                   "Only these ranks: 0-15,32-1016:8");
+  arguments
+      .option("--groups", options.groups, "GLOB,...",
+              "Only groups of this name or description (*, ?, [a-z])")
+      .separated_by(',');
+  arguments
+      .option("--operations", options.operations, "GLOB,...",
+              "Only rows with such an operation (*, ?, [a-z])")
+      .separated_by(',');
+  arguments
+      .option("--states", options.states, "scheduled,started,completed,unknown",
+              "Only rows with such a state")
+      .separated_by(',')
+      .one_of({"scheduled", "started", "completed", "unknown"});
+  arguments.option("--sequences", options.sequences, "NUMBERS",
+                   "Only these sequence numbers: 100-200, 1400-");
+  arguments.option("--last", options.grid.last, "N",
+                   "Only the last rows of each group");
+  arguments.flag("--stacks", options.grid.stacks,
+                 "Number the stacks of the calls and list them");
+  arguments.flag("--no-pager", options.no_pager,
+                 "Don't show it in $PAGER or less");
+  arguments.option("--sqlite", options.sqlite, "FILE",
+                   "Also write all of the job into an SQLite database");
 }
 
 }  // namespace
@@ -132,9 +129,9 @@ Command entries_command() {
                     "a database to be queried"},
                    {"postflight entries --json dumps/ | jq .name",
                     "an object for each entry"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<EntriesOptions>();
-        declare(app, *options);
+        declare(arguments, *options);
         return [options](Session& session) { return run(*options, session); };
       }};
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/atomic_file.h"
 #include "base/bytes.h"
@@ -235,51 +234,45 @@ Command fr_trace_command() {
            {"postflight fr-trace -v -o jobs.db dumps/",
             "tables and a database"},
            {"postflight fr-trace --exit-code --stdout dumps/", "for a script"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<FrTraceOptions>();
-        app.add_option("DIR", options->folder,
-                       "Folder with one dump a rank, named <prefix><rank>")
-            ->option_text(" ");
-        app.add_option("-p,--prefix", options->prefix,
-                       "What stands before the rank in names; else inferred")
-            ->option_text("TEXT");
-        app.add_flag("-j,--just_print_entries", options->just_entries,
-                     "Print the entries of all ranks side by side, no more");
-        app.add_option("--selected-ranks", options->ranks,
-                       "With -j: only these ranks")
-            ->option_text("RANK...")
-            ->expected(1, CLI::detail::expected_max_vector_size);
-        app.add_option("--pg-filters", options->groups,
-                       "With -j: only groups of these names or descriptions")
-            ->option_text("NAME...")
-            ->expected(1, CLI::detail::expected_max_vector_size);
-        app.add_flag("--print_stack_trace", options->stacks,
-                     "With -j: also a table of all stacks");
-        app.add_flag("--allow-incomplete-ranks", options->allow_incomplete,
-                     "Go on if ranks left no dump");
-        app.add_option("--mismatch_cap", options->mismatch_cap,
-                       "Give a group up after this many mismatches (10)")
-            ->option_text("COUNT");
-        app.add_flag("-v,--verbose", options->verbose,
-                     "Also what is not finished, debug lines and all tables");
-        app.add_option("-o,--output", options->output,
-                       "Write the tables as a pickle for Python with torch")
-            ->option_text("FILE");
-        app.add_option("--sqlite", options->sqlite,
-                       "Write all of the job into an SQLite database")
-            ->option_text("FILE");
-        app.add_flag("--transform-ft", options->transform_ft,
-                     "The dumps are of torchft: make its ranks global");
-        app.add_option("--group-world-size", options->replica_size,
-                       "Ranks of one torchft replica, for --transform-ft")
-            ->option_text("COUNT");
-        app.add_flag("--stdout", options->to_stdout,
-                     "Print on standard output instead of stderr");
-        app.add_flag("--exit-code", options->our_exit_code,
-                     "End with 1 if anything is reported, 2 if it failed");
-        app.add_option("--threads", options->threads,
-                       "Threads to read with; else one a processor")
-            ->option_text("COUNT");
+        arguments.positional(
+            "DIR", options->folder,
+            "Folder with one dump a rank, named <prefix><rank>");
+        arguments.option("-p,--prefix", options->prefix, "TEXT",
+                         "What stands before the rank in names; else inferred");
+        arguments.flag("-j,--just_print_entries", options->just_entries,
+                       "Print the entries of all ranks side by side, no more");
+        arguments
+            .option("--selected-ranks", options->ranks, "RANK...",
+                    "With -j: only these ranks")
+            .at_least_one();
+        arguments
+            .option("--pg-filters", options->groups, "NAME...",
+                    "With -j: only groups of these names or descriptions")
+            .at_least_one();
+        arguments.flag("--print_stack_trace", options->stacks,
+                       "With -j: also a table of all stacks");
+        arguments.flag("--allow-incomplete-ranks", options->allow_incomplete,
+                       "Go on if ranks left no dump");
+        arguments.option("--mismatch_cap", options->mismatch_cap, "COUNT",
+                         "Give a group up after this many mismatches (10)");
+        arguments.flag("-v,--verbose", options->verbose,
+                       "Also what is not finished, debug lines and all tables");
+        arguments.option("-o,--output", options->output, "FILE",
+                         "Write the tables as a pickle for Python with torch");
+        arguments.option("--sqlite", options->sqlite, "FILE",
+                         "Write all of the job into an SQLite database");
+        arguments.flag("--transform-ft", options->transform_ft,
+                       "The dumps are of torchft: make its ranks global");
+        arguments.option("--group-world-size", options->replica_size, "COUNT",
+                         "Ranks of one torchft replica, for --transform-ft");
+        arguments.flag("--stdout", options->to_stdout,
+                       "Print on standard output instead of stderr");
+        arguments.flag("--exit-code", options->our_exit_code,
+                       "End with 1 if anything is reported, 2 if it failed");
+        arguments.option("--threads", options->threads, "COUNT",
+                         "Threads to read with; else one a processor");
         return [options](Session& session) {
           return FrTrace(*options, session).run();
         };

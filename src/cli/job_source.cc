@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/environment.h"
 #include "flight/default_places.h"
@@ -32,19 +31,15 @@ Result<std::vector<std::string>> default_paths() {
 
 }  // namespace
 
-void add_job_source(CLI::App& app, JobSource& source) {
-  app.add_option("DIR", source.paths,
-                 "Folders, files or patterns with the dumps of one job")
-      ->option_text(" ");
-  app.add_option("-p,--prefix", source.prefix,
-                 "What stands before the rank in the names of the dumps")
-      ->option_text("TEXT");
-  app.add_option("--rank-pattern", source.rank_pattern,
-                 "A regular expression whose first group is the rank")
-      ->option_text("REGEX");
-  app.add_option("--threads", source.threads,
-                 "How many files to read at once (all processors)")
-      ->option_text("N");
+void add_job_source(CommandArguments& arguments, JobSource& source) {
+  arguments.positional("DIR", source.paths,
+                       "Folders, files or patterns with the dumps of one job");
+  arguments.option("-p,--prefix", source.prefix, "TEXT",
+                   "What stands before the rank in the names of the dumps");
+  arguments.option("--rank-pattern", source.rank_pattern, "REGEX",
+                   "A regular expression whose first group is the rank");
+  arguments.option("--threads", source.threads, "N",
+                   "How many files to read at once (all processors)");
 }
 
 Result<Job> load_job(JobSource& source, const Session& session) {

@@ -3,12 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_arguments.h"
 #include "cli/session.h"
 #include "flight/job.h"
-
-namespace CLI {
-class App;
-}
 
 namespace postflight {
 
@@ -21,7 +18,7 @@ struct JobSource {
 };
 
 // DIR..., --prefix, --rank-pattern and --threads.
-void add_job_source(CLI::App& app, JobSource& source);
+void add_job_source(CommandArguments& arguments, JobSource& source);
 
 // Reads the job, with a progress line. Without paths it looks where recorders
 // write by default; an error then says where that was.

@@ -1,9 +1,6 @@
 #include "cli/man_page.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
-#include "cli/declared.h"
 
 namespace postflight {
 namespace {
@@ -26,34 +23,32 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-std::string option_entry(const CLI::Option& option) {
+std::string option_entry(const DeclaredOption& option) {
   std::string names;
-  for (const std::string& name : option_names(option))
+  for (const std::string& name : option.names)
     names += (names.empty() ? "" : ", ") + name;
-  const std::string value = option_value(option);
-  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(names),
-                     value.empty() ? "" : " \\fI" + roff(value) + "\\fR",
-                     roff(option.get_description()));
+  return fmt::format(
+      ".TP\n\\fB{}\\fR{}\n{}\n", roff(names),
+      option.value.empty() ? "" : " \\fI" + roff(option.value) + "\\fR",
+      roff(option.help));
 }
 
 }  // namespace
 
-std::string man_page(const CLI::App& program) {
+std::string man_page(const DeclaredCommand& program) {
   std::string page = fmt::format(
       ".TH POSTFLIGHT 1 \"\" \"postflight {}\" \"User Commands\"\n"
       ".SH NAME\npostflight \\- says what happened to a distributed PyTorch "
       "job\n.SH SYNOPSIS\n.B postflight\n.I COMMAND\n[\\fIOPTION\\fR]... "
       "[\\fIFILE\\fR]...\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
-      roff(POSTFLIGHT_VERSION), roff(description_of(program).sentence));
-  for (const CLI::App* const command : runnable_commands(program)) {
-    const Description description = description_of(*command);
-    page +=
-        fmt::format(".SS \"postflight {}\"\n{}\n", command_line_name(*command),
-                    roff(description.sentence));
-    for (const CLI::Option* const option : command->get_options())
-      page += option_entry(*option);
+      roff(POSTFLIGHT_VERSION), roff(program.sentence));
+  for (const DeclaredCommand* const command : runnable_commands(program)) {
+    page += fmt::format(".SS \"postflight {}\"\n{}\n", command->called,
+                        roff(command->sentence));
+    for (const DeclaredOption& option : command->options)
+      page += option_entry(option);
     page += ".PP\nExamples:\n.nf\n";
-    page += roff(description.examples);
+    page += roff(command->examples);
     page += "\n.fi\n";
   }
   page +=

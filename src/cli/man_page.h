@@ -2,14 +2,12 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "cli/declared.h"
 
 namespace postflight {
 
 // The program's man page in roff, made from what its commands declare, so that
 // it says what --help says.
-std::string man_page(const CLI::App& program);
+std::string man_page(const DeclaredCommand& program);
 
 }  // namespace postflight

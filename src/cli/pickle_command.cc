@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/file.h"
 #include "checkpoint/pickle_file.h"
@@ -90,18 +89,18 @@ Command pickle_command() {
                    {"postflight pickle --disassemble x.pkl", "its opcodes"},
                    {"postflight pickle --json x.pkl | jq .verdict",
                     "for a program"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<PickleOptions>();
-        app.add_option("FILE", options->files,
-                       "Pickles, or files with pickles inside (.pt, .distcp)")
-            ->required()
-            ->option_text(" ");
-        app.add_flag("--all", options->all,
-                     "Show long lists, strings and deep nesting in full");
-        app.add_flag("--summary", options->summary,
-                     "Leave the values out, show only what would run");
-        app.add_flag("--disassemble", options->disassemble,
-                     "List the opcodes instead of the values");
+        arguments
+            .positional("FILE", options->files,
+                        "Pickles, or files with pickles inside (.pt, .distcp)")
+            .required();
+        arguments.flag("--all", options->all,
+                       "Show long lists, strings and deep nesting in full");
+        arguments.flag("--summary", options->summary,
+                       "Leave the values out, show only what would run");
+        arguments.flag("--disassemble", options->disassemble,
+                       "List the opcodes instead of the values");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

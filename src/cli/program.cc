@@ -30,6 +30,22 @@ std::string with_examples(std::string_view sentence,
   return text + "\n";
 }
 
+// --json, --color and --quiet, with the same words everywhere.
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  app.add_flag("--json", options.json, "Answer in JSON");
+  app.add_option_function<std::string>(
+         "--color",
+         [&options](const std::string& when) {
+           options.colour = when == "always"  ? ColourChoice::kAlways
+                            : when == "never" ? ColourChoice::kNever
+                                              : ColourChoice::kAuto;
+         },
+         "When to use colour")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->option_text("auto|always|never");
+  app.add_flag("-q,--quiet", options.quiet, "No progress");
+}
+
 struct Declared {
   CLI::App* app;
   std::function<Exit(Session&)> run;
@@ -50,7 +66,8 @@ void declare(const Command& command, CLI::App& parent, CommonOptions& common,
       declare(inner, *app, common, declared);
     return;
   }
-  std::function<Exit(Session&)> run = command.declare(*app);
+  CommandArguments arguments(*app);
+  std::function<Exit(Session&)> run = command.declare(arguments);
   add_common_options(*app, common);
   declared.push_back({app, std::move(run)});
 }
@@ -89,7 +106,7 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
   while (!app->get_subcommands().empty())
     app = app->get_subcommands().front();
   std::string command =
-      app == &program ? "postflight" : "postflight " + command_line_name(*app);
+      app == &program ? "postflight" : "postflight " + called(*app);
   const std::vector<std::string> extras = program.remaining(true);
   if (extras.empty())
     return fmt::format("{} ({} --help)", error.what(), command);
@@ -103,21 +120,6 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
 }
 
 }  // namespace
-
-void add_common_options(CLI::App& app, CommonOptions& options) {
-  app.add_flag("--json", options.json, "Answer in JSON");
-  app.add_option_function<std::string>(
-         "--color",
-         [&options](const std::string& when) {
-           options.colour = when == "always"  ? ColourChoice::kAlways
-                            : when == "never" ? ColourChoice::kNever
-                                              : ColourChoice::kAuto;
-         },
-         "When to use colour")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->option_text("auto|always|never");
-  app.add_flag("-q,--quiet", options.quiet, "No progress");
-}
 
 int run_program(int argc, char** argv) {
   CLI::App program(with_examples(
@@ -137,7 +139,7 @@ int run_program(int argc, char** argv) {
   for (const Command& command :
        {trace_command(), fr_trace_command(), entries_command(), ckpt_command(),
         pickle_command(), stream_command(), version_command(),
-        generate_command(program)})
+        generate_command([&program] { return declared_by(program); })})
     declare(command, program, *common, commands);
 
   std::vector<std::string> arguments = arguments_with_command(argc, argv);

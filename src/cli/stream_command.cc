@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/clock.h"
 #include "base/environment.h"
@@ -224,32 +223,30 @@ Exit run_stream(bool encode, const StreamOptions& options, Session& session) {
   return Exit::kWell;
 }
 
-void add_plugin_option(CLI::App& app, StreamOptions& options) {
-  app.add_option("--plugin", options.plugins,
-                 "A shared library with transforms; its code is run")
-      ->allow_extra_args(false)
-      ->option_text("FILE");
+void add_plugin_option(CommandArguments& arguments, StreamOptions& options) {
+  arguments
+      .option("--plugin", options.plugins, "FILE",
+              "A shared library with transforms; its code is run")
+      .one_value_each();
 }
 
-void add_stream_options(CLI::App& app, StreamOptions& options) {
-  app.add_option("-w,--with", options.with,
-                 "Transforms, from data to disk; repeatable")
-      ->required()
-      ->allow_extra_args(false)
-      ->option_text("A,B");
-  app.add_option("-i,--input", options.input, "What to read; standard input")
-      ->option_text("FILE");
-  app.add_option("-o,--output", options.output,
-                 "What to write; standard output")
-      ->option_text("FILE");
-  app.add_option("--key-file", options.key_file,
-                 "Holds the key; else $POSTFLIGHT_KEY")
-      ->option_text("FILE");
-  add_plugin_option(app, options);
-  app.add_option("--buffer", options.buffer,
-                 "Bytes to hold between two transforms")
-      ->check(CLI::Range(std::size_t{1}, kMostBuffer))
-      ->option_text("BYTES");
+void add_stream_options(CommandArguments& arguments, StreamOptions& options) {
+  arguments
+      .option("-w,--with", options.with, "A,B",
+              "Transforms, from data to disk; repeatable")
+      .required()
+      .one_value_each();
+  arguments.option("-i,--input", options.input, "FILE",
+                   "What to read; standard input");
+  arguments.option("-o,--output", options.output, "FILE",
+                   "What to write; standard output");
+  arguments.option("--key-file", options.key_file, "FILE",
+                   "Holds the key; else $POSTFLIGHT_KEY");
+  add_plugin_option(arguments, options);
+  arguments
+      .option("--buffer", options.buffer, "BYTES",
+              "Bytes to hold between two transforms")
+      .between(std::size_t{1}, kMostBuffer);
 }
 
 Command encode_command() {
@@ -263,9 +260,9 @@ Command encode_command() {
             "harder"},
            {"postflight stream encode -w stream.zstd/1,stream.rot13/1 <a",
             "one, then another"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<StreamOptions>();
-        add_stream_options(app, *options);
+        add_stream_options(arguments, *options);
         return [options](Session& session) {
           return run_stream(/*encode=*/true, *options, session);
         };
@@ -285,11 +282,11 @@ Command decode_command() {
                 "genuine"},
                {"postflight stream decode --plugin ./x.so -w stream.x@y/1 <b",
                 "of your own"}},
-          .declare = [](CLI::App& app) {
+          .declare = [](CommandArguments& arguments) {
             const auto options = std::make_shared<StreamOptions>();
-            add_stream_options(app, *options);
-            app.add_flag("--salvage", options->salvage,
-                         "Write what lies before damage to the file too");
+            add_stream_options(arguments, *options);
+            arguments.flag("--salvage", options->salvage,
+                           "Write what lies before damage to the file too");
             return [options](Session& session) {
               return run_stream(/*encode=*/false, *options, session);
             };
@@ -317,9 +314,9 @@ Command list_command() {
                        {"postflight stream list --plugin ./xor15.so",
                         "and those of a plug-in"},
                        {"postflight stream list --json", "for a program"}},
-          .declare = [](CLI::App& app) {
+          .declare = [](CommandArguments& arguments) {
             const auto options = std::make_shared<StreamOptions>();
-            add_plugin_option(app, *options);
+            add_plugin_option(arguments, *options);
             return [options](Session& session) {
               return list_transforms(*options, session);
             };

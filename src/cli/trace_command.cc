@@ -6,7 +6,6 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/file.h"
 #include "cli/command.h"
@@ -193,30 +192,25 @@ Command trace_command() {
                    {"postflight trace dumps/ --json | jq .verdict",
                     "for a program"},
                    {"postflight trace", "dumps in the usual places"}},
-      .declare = [](CLI::App& app) {
+      .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<TraceOptions>();
-        add_job_source(app, options->source);
-        app.add_option("--rank", options->rank,
-                       "Tell what this rank did and waits for")
-            ->option_text("N");
-        app.add_option("--group", options->group,
-                       "Tell how the members of this group stand")
-            ->option_text("G");
-        app.add_option("--hosts", options->hosts,
-                       "Which ranks ran where: a hostfile, or Slurm's node "
-                       "list with tasks per node")
-            ->option_text("FILE");
-        app.add_option("--log", options->logs,
-                       "The job's logs; what they say is put beside the "
-                       "verdict")
-            ->option_text("FILE");
-        app.add_option("--sqlite", options->sqlite,
-                       "Write all entries to a database, too")
-            ->option_text("FILE");
-        app.add_flag("--all", options->all, "Show all rows and findings");
-        app.add_flag("--nodes", options->nodes,
-                     "Print only the hosts of those at fault, one a line");
-        app.add_flag("--strict", options->strict, "Exit 1 for warnings, too");
+        add_job_source(arguments, options->source);
+        arguments.option("--rank", options->rank, "N",
+                         "Tell what this rank did and waits for");
+        arguments.option("--group", options->group, "G",
+                         "Tell how the members of this group stand");
+        arguments.option("--hosts", options->hosts, "FILE",
+                         "Which ranks ran where: a hostfile, or Slurm's node "
+                         "list with tasks per node");
+        arguments.option("--log", options->logs, "FILE",
+                         "The job's logs; what they say is put beside the "
+                         "verdict");
+        arguments.option("--sqlite", options->sqlite, "FILE",
+                         "Write all entries to a database, too");
+        arguments.flag("--all", options->all, "Show all rows and findings");
+        arguments.flag("--nodes", options->nodes,
+                       "Print only the hosts of those at fault, one a line");
+        arguments.flag("--strict", options->strict, "Exit 1 for warnings, too");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
 #include "cli/command.h"
 
 namespace postflight {
@@ -11,7 +8,7 @@ Command version_command() {
           .examples = {{"postflight version", "postflight 0.1.0"},
                        {"postflight version --json", "for a program"},
                        {"postflight --version", "the same"}},
-          .declare = [](CLI::App&) {
+          .declare = [](CommandArguments&) {
             return [](Session& session) {
               session.print(session.options().json
                                 ? "{\"schema\":\"postflight.version/1\","
