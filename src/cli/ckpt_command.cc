@@ -55,18 +55,16 @@ void add_checkpoint_options(CommandArguments& arguments,
 }
 
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
-  arguments.option(
-      "--keys", options.keys, "GLOB...",
-      "Only keys that match, * and ? being any text, any character");
+  arguments.option("--keys", options.keys, "GLOB...",
+                   "Only keys that match; * is any text, ? any character");
   arguments.option("--regex", options.expressions, "RE2...",
                    "Only keys in which this regular expression is found");
 }
 
 void add_threads_option(CommandArguments& arguments,
                         CheckpointOptions& options) {
-  arguments.option(
-      "--threads", options.threads, "N",
-      "How many threads read; one for each processor if not given");
+  arguments.option("--threads", options.threads, "N",
+                   "How many threads read (one for each processor)");
 }
 
 Result<Checkpoint> open_checkpoint(CheckpointOptions& options) {
@@ -127,7 +125,7 @@ Command ckpt_command() {
       .examples = {{"postflight ckpt ls model.pt", "what is in it"},
                    {"postflight ckpt verify model.pt", "is it whole?"},
                    {"postflight ckpt read model.pt -o model.safetensors",
-                    "its tensors in another format"},
+                    "in another format"},
                    {"postflight ckpt ls --help", "all about one command"}},
       .declare = {},
       .hidden = false,

@@ -88,8 +88,8 @@ Command ckpt_digest_command() {
       .sentence =
           "Prints the SHA-256 of each tensor's true bytes.\n"
           "These are its elements in row-major order, little-endian, with "
-          "strides followed\nand conjugation and negation done; equal digests "
-          "are equal tensors, whatever the\nformat.",
+          "strides followed and conjugation and negation done; equal digests "
+          "are equal tensors, whatever the format.",
       .examples = {{"postflight ckpt digest model.pt", "all tensors"},
                    {"postflight ckpt digest --keys '*.weight' model.pt",
                     "some of them"},

@@ -206,7 +206,7 @@ Command ckpt_read_command() {
             "what a template asks for"},
            {"postflight ckpt read model.pt --keys emb --slice '[:128]' -o "
             "e.npy",
-            "the first rows of one tensor"},
+            "some rows of a tensor"},
            {"postflight ckpt read model.pt --keys emb --format raw -o - | wc "
             "-c",
             "to a pipe"}},

@@ -95,13 +95,13 @@ Command ckpt_verify_command() {
       .sentence =
           "Checks that a checkpoint is whole.\n"
           "Every record's CRC, torch's serialization id, every byte of an "
-          "archive, every\ntensor against its record, ranks against each "
+          "archive, every tensor against its record, ranks against each "
           "other. Exit 1 if something is wrong.",
       .examples = {{"postflight ckpt verify model.pt", "one file"},
                    {"postflight ckpt verify checkpoints/step_100",
                     "a folder of ranks or shards"},
                    {"postflight ckpt verify --strict --json model.pt",
-                    "warnings count too; for a program"}},
+                    "warnings count; for a program"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<VerifyCommandOptions>();
         add_checkpoint_options(arguments, *options);

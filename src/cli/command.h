@@ -7,14 +7,10 @@
 
 #include "cli/command_arguments.h"
 #include "cli/declared.h"
+#include "cli/help_text.h"
 #include "cli/session.h"
 
 namespace postflight {
-
-struct Example {
-  std::string_view line;
-  std::string_view what;
-};
 
 // One command of the program. `declare` adds its options to `arguments` and
 // returns what runs it once they are parsed; what it returns may own those

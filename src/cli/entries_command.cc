@@ -118,17 +118,17 @@ Command entries_command() {
       .sentence =
           "Shows the entries of flight-recorder dumps, all ranks side by "
           "side.\nA table for each group, a row for each sequence number; "
-          "ranks that look the\nsame share a column.",
+          "ranks that look the same share a column.",
       .examples = {{"postflight entries dumps/", "everything"},
                    {"postflight entries dumps/ --last 5", "how it ended"},
                    {"postflight entries dumps/ --states scheduled",
-                    "what was not completed"},
+                    "what did not start"},
                    {"postflight entries dumps/ --ranks 0-63:8 --groups 'dp*'",
-                    "some ranks, some groups"},
+                    "some ranks and groups"},
                    {"postflight entries dumps/ --sqlite job.db --last 1",
-                    "a database to be queried"},
+                    "a database to query"},
                    {"postflight entries --json dumps/ | jq .name",
-                    "an object for each entry"}},
+                    "a line for each entry"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<EntriesOptions>();
         declare(arguments, *options);

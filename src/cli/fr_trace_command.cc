@@ -226,7 +226,7 @@ Command fr_trace_command() {
       .sentence =
           "Says what torchfrtrace says of a folder of flight-recorder dumps.\n"
           "It takes torchfrtrace's options, prints its report on stderr and "
-          "ends with 0\nwhatever it finds, but is right where that is wrong: "
+          "ends with 0 whatever it finds, but is right where that is wrong: "
           "docs/differences.md.",
       .examples =
           {{"postflight fr-trace dumps/", "which collectives don't match"},

@@ -81,7 +81,7 @@ Command pickle_command() {
       .sentence =
           "Shows every pickle in a file and what loading it would run.\n"
           "Nothing in the file is ever run here. Exit 1 if loading it in "
-          "Python would run\nmore than plain data and torch's own rebuilding "
+          "Python would run more than plain data and torch's own rebuilding "
           "functions.",
       .examples = {{"postflight pickle model.pt", "a checkpoint"},
                    {"postflight pickle nccl_trace_rank_0", "a bare pickle"},

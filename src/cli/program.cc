@@ -10,25 +10,13 @@
 #include "cli/declared.h"
 #include "cli/fr_trace_arguments.h"
 #include "cli/suggestion.h"
+#include "report/wrapped.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::string_view kSentence =
-    "postflight reads what a distributed PyTorch job left behind and says what "
-    "happened.";
-
-std::string with_examples(std::string_view sentence,
-                          const std::vector<Example>& examples) {
-  std::string text(sentence);
-  text += "\n\nExamples:";
-  std::size_t width = 0;
-  for (const Example& example : examples)
-    width = std::max(width, example.line.size());
-  for (const Example& example : examples)
-    text += fmt::format("\n  {:<{}}  {}", example.line, width, example.what);
-  return text + "\n";
-}
+    "Reads what a distributed PyTorch job left behind and says what happened.";
 
 // --json, --color and --quiet, with the same words everywhere.
 void add_common_options(CLI::App& app, CommonOptions& options) {
@@ -54,9 +42,8 @@ struct Declared {
 // Adds a command to the program or to another command.
 void declare(const Command& command, CLI::App& parent, CommonOptions& common,
              std::vector<Declared>& declared) {
-  CLI::App* const app =
-      parent.add_subcommand(std::string(command.name),
-                            with_examples(command.sentence, command.examples));
+  CLI::App* const app = parent.add_subcommand(
+      std::string(command.name), help_text(command.sentence, command.examples));
   app->set_help_flag("-h,--help", "Show this help");
   if (command.hidden)
     app->group("");
@@ -72,16 +59,28 @@ void declare(const Command& command, CLI::App& parent, CommonOptions& common,
   declared.push_back({app, std::move(run)});
 }
 
-// CLI11's help, but with one line for each command in the list of commands.
+// CLI11's help, but within kHelpWidth, and with the first line alone of what
+// each command in the list of commands says of itself.
 class Help : public CLI::Formatter {
  public:
-  Help() { column_width(24); }
+  Help() { column_width(kColumn); }
 
   std::string make_subcommand(const CLI::App* command) const override {
+    const std::string name = fmt::format("  {:<9} ", command->get_name());
     const std::string text = command->get_description();
-    return fmt::format("  {:<22}{}\n", command->get_name(),
-                       text.substr(0, text.find('\n')));
+    return name +
+           wrapped(text.substr(0, text.find('\n')), name.size(), kHelpWidth,
+                   name.size()) +
+           "\n";
   }
+
+  // CLI11 indents the lines that follow.
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description(), 0, kHelpWidth - kColumn, 0);
+  }
+
+ private:
+  static constexpr std::size_t kColumn = 24;
 };
 
 // Names that a misspelt word could have meant.
@@ -122,7 +121,7 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
-  CLI::App program(with_examples(
+  CLI::App program(help_text(
       kSentence, {{"postflight trace dumps/", "who is at fault for a hang?"},
                   {"postflight ckpt ls model.pt", "what is in a checkpoint?"},
                   {"postflight pickle model.pt", "what would loading it run?"},

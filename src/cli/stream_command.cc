@@ -254,8 +254,7 @@ Command encode_command() {
       .name = "encode",
       .sentence = "Sends bytes through transforms, as on their way to a disk.",
       .examples =
-          {{"postflight stream encode -w stream.zstd/1 <a >b",
-            "compress, in a pipe"},
+          {{"postflight stream encode -w stream.zstd/1 <a >b", "in a pipe"},
            {"postflight stream encode -w stream.zstd/1:level=9 -i a -o b",
             "harder"},
            {"postflight stream encode -w stream.zstd/1,stream.rot13/1 <a",
@@ -274,12 +273,12 @@ Command decode_command() {
           .sentence =
               "Brings back what went through transforms.\n"
               "Takes the same list as encode. Exit 1 if the bytes are "
-              "damaged, cut short or\nnot genuine.",
+              "damaged, cut short or not genuine.",
           .examples =
               {{"postflight stream decode -w stream.zstd/1 <b >a", "in a pipe"},
                {"postflight stream decode -w stream.aead@postflight/1 "
                 "--key-file k -i b -o a",
-                "genuine"},
+                "decrypt"},
                {"postflight stream decode --plugin ./x.so -w stream.x@y/1 <b",
                 "of your own"}},
           .declare = [](CommandArguments& arguments) {

@@ -185,7 +185,7 @@ Command trace_command() {
       .sentence =
           "Says which rank a hung job waits for, why, and where in its code.\n"
           "It reads the flight-recorder dumps that each rank left, pickle or "
-          "JSON. Exit 0 if\nthe job is healthy, 1 if not.",
+          "JSON. Exit 0 if the job is healthy, 1 if not.",
       .examples = {{"postflight trace dumps/", "who is at fault?"},
                    {"postflight trace dumps/ --rank 5", "one rank's story"},
                    {"postflight trace dumps/ --group dp_0", "one group's"},
