@@ -1,12 +1,45 @@
 #include "cli/command_arguments.h"
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 namespace postflight {
+namespace {
+
+// The type of one value of an optional or a list.
+template <typename Target>
+struct Element {
+  using Type = Target;
+};
+template <typename Target>
+struct Element<std::optional<Target>> : Element<Target> {};
+template <typename Target>
+struct Element<std::vector<Target>> : Element<Target> {};
+
+// What is wrong with a number, if anything. CLI11 alone would take -1 for the
+// largest size, what is too large for the same, and 010 for 8; so it only gets
+// to see decimal numbers that fit.
+template <typename Number>
+std::string normalize(std::string& text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc::result_out_of_range)
+    return text + " is out of range";
+  if (error != std::errc() || stop != end)
+    return text + (std::is_signed_v<Number> ? " is no whole number"
+                                            : " is no whole number from 0 up");
+  text = std::to_string(number);
+  return "";
+}
+
+}  // namespace
 
 Parameter& Parameter::required() {
   option_->required();
@@ -47,7 +80,12 @@ template <typename Target>
 Parameter CommandArguments::option(const std::string& names, Target& target,
                                    const std::string& value,
                                    const std::string& help) {
-  return Parameter(app_.add_option(names, target, help)->option_text(value));
+  CLI::Option* const option = app_.add_option(names, target, help);
+  option->option_text(value);
+  using Value = typename Element<Target>::Type;
+  if constexpr (std::is_integral_v<Value>)
+    option->transform(CLI::Validator(normalize<Value>, ""));
+  return Parameter(option);
 }
 
 template <typename Target>
