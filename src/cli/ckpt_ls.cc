@@ -24,6 +24,7 @@ void sort_nodes(const Checkpoint& checkpoint, const std::string& by,
     std::ranges::stable_sort(nodes, std::ranges::greater(), size_of);
   } else if (by == "key") {
     std::vector<std::pair<std::string, std::uint32_t>> named;
+    named.reserve(nodes.size());
     for (const std::uint32_t node : nodes)
       named.emplace_back(checkpoint.path_of(node), node);
     std::ranges::sort(named);
