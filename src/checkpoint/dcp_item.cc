@@ -150,6 +150,7 @@ Result<std::unique_ptr<DataFile>> open_item_file(
   if (transforms.empty())
     return DataFile::part(file, extent);
   std::vector<TransformRequest> requests;
+  requests.reserve(transforms.size());
   for (const std::string& descriptor : transforms)
     requests.push_back({descriptor});
   TransformSettings settings;

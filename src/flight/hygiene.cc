@@ -45,6 +45,7 @@ void add_versions(const Case& facts, std::vector<Finding>& findings) {
     if (all.size() < 2)
       return;
     std::vector<std::string> parts;
+    parts.reserve(all.size());
     for (const auto& [version, ranks] : all)
       parts.push_back(fmt::format("{} on {}",
                                   version.empty() ? "none" : version,

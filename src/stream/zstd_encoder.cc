@@ -117,11 +117,10 @@ class ParallelZstdEncoder : public Filter {
       gather(in, section_, kSection);
       const bool to_the_end = in.empty() && stage != FilterStage::kMore;
       const auto threads = static_cast<std::size_t>(options_.threads);
-      if (section_.size() == kSection && jobs_.size() < threads) {
-        start();
-      } else if (to_the_end && jobs_.size() < threads &&
-                 (!section_.empty() ||
-                  (stage == FilterStage::kLast && !started_))) {
+      const bool has_last =
+          to_the_end &&
+          (!section_.empty() || (stage == FilterStage::kLast && !started_));
+      if (jobs_.size() < threads && (section_.size() == kSection || has_last)) {
         start();
       } else if (!jobs_.empty() &&
                  (section_.size() == kSection || to_the_end)) {

@@ -18,6 +18,9 @@ struct MadeEntry {
   std::string dtype = "Float";
   std::int64_t created = 1000;
   bool retired = false;
+  std::int64_t started = 0;
+  std::int64_t completed = 0;
+  std::int64_t timeout_ms = 600'000;
 };
 
 // Puts small jobs together without any files.
@@ -53,6 +56,12 @@ class JobMaker {
     return *this;
   }
 
+  // Of the last rank's dump.
+  JobMaker& version(const std::string& number) {
+    job_.ranks.back().version = text(number);
+    return *this;
+  }
+
   Job job() { return std::move(job_); }
 
  private:
@@ -71,6 +80,7 @@ class JobMaker {
       call.inputs = call.outputs = job_.tables.add_sizes(sizes);
       call.input_dtypes = call.output_dtypes = job_.tables.add_dtypes(dtypes);
     }
+    call.timeout_ms = made.timeout_ms;
     call.point_to_point = made.name.find(":send") != made.name.npos ||
                           made.name.find(":recv") != made.name.npos;
     Entry entry;
@@ -82,6 +92,8 @@ class JobMaker {
     entry.created = made.created;
     entry.state = made.state;
     entry.retired = made.retired;
+    entry.started = made.started;
+    entry.completed = made.completed;
     return entry;
   }
 

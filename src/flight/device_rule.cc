@@ -1,0 +1,78 @@
+#include "flight/rules.h"
+
+#include <algorithm>
+
+#include "flight/evidence.h"
+
+namespace postflight {
+
+// Where start times are recorded, a kernel that waits for its peers is
+// started, and the one that never got its turn is not. And a rank that saw
+// other work end after its peers were done with this was not merely asked too
+// early.
+std::optional<Verdict> blame_device(const Case& facts) {
+  constexpr std::int64_t kMargin = 5'000'000;
+  for (const WaitRoot& root : facts.graph.roots) {
+    if (root.kind != WaitRoot::Kind::kStuck)
+      continue;
+    const Wait& wait = facts.graph.waits[root.waits[0]];
+    if (wait.transfer)
+      continue;
+    std::vector<Rank> started;
+    std::vector<Rank> scheduled;
+    std::vector<Rank> late;
+    std::int64_t peers_done = 0;
+    for (const Lane& lane : facts.timeline.lanes(wait.group))
+      if (const Slot* const slot = lane.find(wait.sequence)) {
+        const Entry entry = lane.dump->entries[slot->closing];
+        if (slot->done && !slot->weak && entry.retired)
+          peers_done = std::max(peers_done, entry.completed);
+      }
+    for (const Lane& lane : facts.timeline.lanes(wait.group)) {
+      const Slot* const slot = lane.find(wait.sequence);
+      if (slot == nullptr || slot->done)
+        continue;
+      const auto index =
+          static_cast<std::size_t>(lane.dump - facts.job.ranks.data());
+      const Entry entry = lane.dump->entries[slot->closing];
+      if (!facts.timeline.completes(entry))
+        continue;
+      if (entry.state == State::kStarted)
+        started.push_back(lane.rank);
+      else if (facts.timeline.has_starts(index))
+        scheduled.push_back(lane.rank);
+      if (peers_done > 0 &&
+          facts.timeline.latest_completion(index) > peers_done + kMargin)
+        late.push_back(lane.rank);
+    }
+    const bool by_start = !started.empty() && !scheduled.empty();
+    if (late.size() * 2 > facts.timeline.lanes(wait.group).size())
+      late.clear();
+    if (!by_start && late.empty())
+      continue;
+    Verdict verdict;
+    verdict.kind = VerdictKind::kDeviceStalled;
+    verdict.culprits = by_start ? scheduled : late;
+    verdict.confidence = verdict.culprits.size() == 1 ? Confidence::kCertain
+                                                      : Confidence::kLikely;
+    if (!by_start)
+      verdict.confidence = Confidence::kLikely;
+    tell_operation(facts, wait, verdict);
+    verdict.summary =
+        by_start
+            ? fmt::format(
+                  "the device of {} never started {}, in which {} "
+                  "of its peers wait",
+                  Case::ranks_text(verdict.culprits), facts.wait_text(wait),
+                  started.size())
+            : fmt::format(
+                  "the device of {} did not finish {}, which its "
+                  "peers have done",
+                  Case::ranks_text(verdict.culprits), facts.wait_text(wait));
+    add_waiting(facts, wait, verdict);
+    return verdict;
+  }
+  return std::nullopt;
+}
+
+}  // namespace postflight

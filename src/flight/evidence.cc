@@ -1,0 +1,114 @@
+#include "flight/evidence.h"
+
+#include <algorithm>
+
+namespace postflight {
+namespace {
+
+std::int64_t created(const Case& facts, const Wait::Waiter& waiter) {
+  return facts.job.find(facts.graph.world[waiter.rank])
+      ->entries.created(waiter.entry);
+}
+
+}  // namespace
+
+std::vector<Rank> ranks_at(const Case& facts,
+                           const std::vector<std::uint32_t>& places) {
+  std::vector<Rank> ranks;
+  ranks.reserve(places.size());
+  for (const std::uint32_t place : places)
+    ranks.push_back(facts.graph.world[place]);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+std::vector<std::uint32_t> roots_of(const Case& facts, WaitRoot::Kind kind) {
+  std::vector<std::uint32_t> places;
+  for (const WaitRoot& root : facts.graph.roots)
+    if (root.kind == kind)
+      places.insert(places.end(), root.ranks.begin(), root.ranks.end());
+  std::ranges::sort(places);
+  return places;
+}
+
+const Wait* main_wait(const Case& facts,
+                      const std::vector<std::uint32_t>& ranks) {
+  const Wait* best = nullptr;
+  for (const Wait& wait : facts.graph.waits) {
+    const bool hits = std::ranges::any_of(
+        facts.graph.targets(wait), [&](std::uint32_t target) {
+          return std::ranges::binary_search(ranks, target);
+        });
+    if (hits &&
+        (best == nullptr || wait.waiting.size() > best->waiting.size() ||
+         (wait.waiting.size() == best->waiting.size() &&
+          created(facts, wait.waiting[0]) < created(facts, best->waiting[0]))))
+      best = &wait;
+  }
+  return best;
+}
+
+void tell_operation(const Case& facts, const Wait& wait, Verdict& verdict) {
+  verdict.group = wait.group;
+  verdict.operation = facts.operation_text(wait);
+  if (!wait.transfer)
+    verdict.sequence = wait.sequence;
+}
+
+void add_waiting(const Case& facts, const Wait& wait, Verdict& verdict) {
+  constexpr std::size_t kEnough = 64;
+  for (const Wait::Waiter& waiter : wait.waiting) {
+    if (verdict.evidence.size() >= kEnough)
+      return;
+    verdict.evidence.push_back(
+        {facts.graph.world[waiter.rank], waiter.entry, "waiting"});
+  }
+}
+
+void add_last(const Case& facts, const std::vector<Rank>& ranks,
+              Verdict& verdict) {
+  for (const Rank rank : ranks)
+    if (const RankDump* const dump = facts.job.find(rank)) {
+      if (dump->entries.empty())
+        verdict.evidence.push_back({rank, std::nullopt, "no entries"});
+      else
+        verdict.evidence.push_back(
+            {rank, static_cast<std::uint32_t>(dump->entries.size() - 1),
+             "last"});
+    }
+}
+
+bool lasted(const Case& facts, const Wait& wait) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  std::int64_t begin = 0;
+  for (const Wait::Waiter& waiter : wait.waiting)
+    begin = std::max(begin, created(facts, waiter));
+  std::int64_t latest = 0;
+  for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
+    latest = std::max(latest, facts.timeline.latest(i));
+  return latest - begin > 2 * kSecond;
+}
+
+const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,
+                      StackId stack, GroupId used) {
+  const Call& call = facts.job.tables.call(call_id);
+  const std::uint32_t place = facts.graph.place(rank);
+  for (const Wait& wait : facts.graph.waits) {
+    if (wait.group == used || wait.transfer ||
+        std::ranges::find(wait.absent, place) == wait.absent.end())
+      continue;
+    const Wait::Waiter& waiter = wait.waiting[0];
+    const Entry other =
+        facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
+    const Call& meant = facts.job.call(other);
+    if (meant.name == call.name && meant.inputs == call.inputs &&
+        meant.outputs == call.outputs &&
+        meant.input_dtypes == call.input_dtypes &&
+        (stack == StackId{} || other.stack == StackId{} ||
+         stack == other.stack))
+      return &wait;
+  }
+  return nullptr;
+}
+
+}  // namespace postflight
