@@ -33,7 +33,7 @@ bool is_old_tar(Bytes bytes) {
   for (const char c : as_text(bytes).substr(148, 6))
     if (c >= '0' && c <= '7')
       stated = stated * 8 + static_cast<std::uint64_t>(c - '0');
-  return stated == sum && sum > 8 * ' ';
+  return stated == sum && sum > std::uint64_t{8} * ' ';
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 
 std::string joined(const auto& items, const auto& name_of) {
   std::vector<std::string_view> names;
+  names.reserve(items.size());
   for (const auto& item : items)
     names.push_back(name_of(item));
   return fmt::format("{}", fmt::join(names, ", "));
