@@ -150,6 +150,51 @@ void add_silence(const Case& facts, std::vector<Finding>& findings) {
   }
 }
 
+// Dumps that have no moment in common with the others: somebody left those of
+// another run in the folder, or a clock is far off.
+void add_strangers(const Case& facts, std::vector<Finding>& findings) {
+  constexpr std::int64_t kApart = 600 * kSecond;
+  struct Span {
+    std::int64_t first;
+    std::int64_t last;
+    const RankDump* dump;
+  };
+  std::vector<Span> spans;
+  for (std::size_t i = 0; i < facts.job.ranks.size(); ++i) {
+    const RankDump& dump = facts.job.ranks[i];
+    if (!dump.entries.empty() && dump.entries.created(0) > 0)
+      spans.push_back(
+          {dump.entries.created(0), facts.timeline.latest(i), &dump});
+  }
+  if (spans.size() < 3)
+    return;
+  const std::size_t middle = spans.size() / 2;
+  std::ranges::sort(spans, {}, &Span::first);
+  const std::int64_t typical_first = spans[middle].first;
+  std::ranges::sort(spans, {}, &Span::last);
+  const std::int64_t typical_last = spans[middle].last;
+  std::ranges::sort(spans, {}, [](const Span& one) { return one.dump->rank; });
+  for (const Span& span : spans) {
+    const bool after = span.first - typical_last > kApart;
+    if (!after && typical_first - span.last <= kApart)
+      continue;
+    findings.push_back(
+        {"another_time", Severity::kWarning,
+         fmt::format("the dump of rank {} {}; is it from another job?",
+                     span.dump->rank.value,
+                     after
+                         ? fmt::format("begins {} after those of the others "
+                                       "end",
+                                       human_duration(std::chrono::nanoseconds(
+                                           span.first - typical_last)))
+                         : fmt::format("ends {} before those of the others "
+                                       "begin",
+                                       human_duration(std::chrono::nanoseconds(
+                                           typical_first - span.last)))),
+         span.dump->file});
+  }
+}
+
 void add_rings(const Case& facts, std::vector<Finding>& findings) {
   std::vector<Rank> short_rings;
   for (const RankDump& dump : facts.job.ranks) {
@@ -221,6 +266,7 @@ void add_findings(const Case& facts, Verdict& verdict) {
   add_timeouts(facts, findings);
   add_aborted(facts, findings);
   add_silence(facts, findings);
+  add_strangers(facts, findings);
   add_versions(facts, findings);
   add_rings(facts, findings);
   add_advice(facts, verdict, findings);

@@ -130,6 +130,21 @@ std::size_t common_ending(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(first - a.rbegin());
 }
 
+// Whether it is made of the words that dumps are named with, such as
+// "nccl_trace", which say nothing of a host.
+bool is_plain_name(std::string_view text) {
+  constexpr std::string_view kWords[] = {"nccl", "xccl", "gloo", "hccl",
+                                         "ucc",  "mpi",  "comm", "lib",
+                                         "fr",   "dump", "rank", "trace"};
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("_-."), text.size());
+    if (std::ranges::find(kWords, text.substr(0, end)) == std::end(kWords))
+      return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return true;
+}
+
 // The place of the number that was taken for the rank.
 std::optional<Number> number_of(std::string_view name, Rank rank) {
   for (const Number& number : numbers_of(name))
@@ -196,6 +211,8 @@ std::vector<std::string> read_hosts(std::span<const NamedDump> dumps) {
     std::string_view before = around[i].before;
     before.remove_suffix(std::min(same, before.size()));
     hosts[i] = after_differs ? trimmed(around[i].after) : trimmed(before);
+    if (is_plain_name(hosts[i]))
+      hosts[i].clear();
     if (hosts[i].empty() && folders.size() > 1)
       hosts[i] = folder_name(dumps[i].file);
   }

@@ -96,6 +96,43 @@ TEST(Diagnosis, TellsACutDumpFromAMissingOne) {
             "all_reduce #6 of default_pg");
 }
 
+// What a person on call finds: one good dump, one cut anywhere, one empty, a
+// page that somebody saved there, and a dump of another job.
+TEST(Diagnosis, StandsAFolderOfAllKinds) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  const fs::path data = fs::path(TEST_DATA) / "flight";
+  const fs::path from = data / "nccl_missing_rank";
+  fs::copy(from / "nccl_trace_rank_0", folder->path());
+  std::ofstream(folder->path() / "nccl_trace_rank_1");
+  std::ofstream(folder->path() / "page.html") << "<html></html>";
+  fs::copy(data / "nccl_tp_fsdp/nccl_trace_rank_1",
+           folder->path() / "nccl_trace_rank_7");
+  const fs::path cut = folder->path() / "nccl_trace_rank_2";
+  const auto whole = fs::file_size(from / "nccl_trace_rank_2");
+  const std::vector<std::string> paths = {folder->path()};
+  for (std::uintmax_t size = 0; size <= whole; ++size) {
+    fs::copy_file(from / "nccl_trace_rank_2", cut,
+                  fs::copy_options::overwrite_existing);
+    fs::resize_file(cut, size);
+    const Result<Job> job = load_job(paths, {.threads = 1});
+    ASSERT_TRUE(job) << size;
+    const Verdict verdict = diagnose(*job);
+    // Rank 0 waits, and rank 7 is of another job: neither is ever accused.
+    for (const Rank rank : verdict.culprits)
+      EXPECT_TRUE(rank.value >= 1 && rank.value <= 3) << size;
+    EXPECT_TRUE(std::ranges::any_of(verdict.findings, [](const Finding& one) {
+      return one.kind == "rank_not_in_group";
+    })) << size;
+    EXPECT_EQ(job->skipped.size(), job->find({2}) == nullptr ? 3u : 2u) << size;
+    if (size == whole) {
+      EXPECT_EQ(verdict.summary,
+                "rank 2 never joined all_reduce #6 of default_pg; 1 of 5 ranks "
+                "waits for it");
+    }
+  }
+}
+
 class JsonCorpus : public testing::TestWithParam<std::string> {};
 
 TEST_P(JsonCorpus, IsDiagnosedLikeThePickles) {

@@ -56,6 +56,8 @@ TEST(RankNames, FindsHostsInNamesAndFolders) {
   EXPECT_THAT(hosts({"d/n1/rank_0", "d/n2/rank_1"}), ElementsAre("n1", "n2"));
   EXPECT_THAT(hosts({"d/rank_0", "d/rank_1"}), ElementsAre("", ""));
   EXPECT_THAT(hosts({"d/rank_0"}), ElementsAre(""));
+  EXPECT_THAT(hosts({"nccl_trace_rank_0", "node7_trace_rank_1"}),
+              ElementsAre("", "node7"));
 }
 
 TEST(MemberList, ReadsWhatTheRecorderWrites) {

@@ -375,6 +375,38 @@ TEST(Rules, ARankThatFellSilentIsAFinding) {
 
 // R12
 
+TEST(Rules, ADumpOfAnotherTimeIsAFinding) {
+  const auto at = [](std::int64_t seconds) {
+    MadeEntry entry = done(1);
+    entry.created += seconds * kSecond;
+    entry.completed += seconds * kSecond;
+    return entry;
+  };
+  const auto messages = [&](std::int64_t seconds) {
+    const Job job = JobMaker()
+                        .group("0", {0, 1, 2, 3})
+                        .rank(0, {at(9000)})
+                        .rank(1, {at(9000)})
+                        .rank(2, {at(seconds)})
+                        .rank(3, {at(9000)})
+                        .job();
+    std::vector<std::string> found;
+    for (const Finding& finding : diagnose(job).findings)
+      if (finding.kind == "another_time")
+        found.push_back(finding.message);
+    return found;
+  };
+  EXPECT_THAT(messages(9500), IsEmpty());
+  EXPECT_THAT(messages(18'000),
+              testing::ElementsAre("the dump of rank 2 begins 2 h 30 min after "
+                                   "those of the others end; is it from "
+                                   "another job?"));
+  EXPECT_THAT(messages(5400),
+              testing::ElementsAre("the dump of rank 2 ends 1 h before "
+                                   "those of the others begin; is it from "
+                                   "another job?"));
+}
+
 TEST(Rules, VersionsThatDifferAreAFinding) {
   JobMaker maker;
   maker.group("0", {0, 1})
