@@ -176,7 +176,8 @@ class Matcher {
     for (const Party& party : parties_)
       if (winner == nullptr || votes_[party.batch] > votes_[winner->batch])
         winner = &party;
-    collective.majority = 2 * votes_[winner->batch] > parties_.size();
+    collective.majority =
+        std::size_t{2} * votes_[winner->batch] > parties_.size();
     collective.call = call_of(items[winner->begin]);
     for (const Party& party : parties_) {
       votes_[party.batch] = 0;

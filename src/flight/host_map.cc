@@ -385,13 +385,19 @@ std::string_view HostMap::host_of(Rank rank) const {
              : std::string_view(hosts_[found->host]);
 }
 
+std::span<const HostMap::Place> HostMap::places_of(std::uint32_t host) const {
+  const auto first = std::ranges::lower_bound(by_host_, host, {}, &Place::host);
+  const auto last =
+      std::ranges::upper_bound(first, by_host_.end(), host, {}, &Place::host);
+  return {first, last};
+}
+
 std::vector<Rank> HostMap::ranks_on(std::string_view host) const {
   std::vector<Rank> ranks;
   const auto number = numbers_.find(host);
   if (number == numbers_.end())
     return ranks;
-  for (const Place& place :
-       std::ranges::equal_range(by_host_, number->second, {}, &Place::host))
+  for (const Place& place : places_of(number->second))
     ranks.push_back(place.rank);
   return ranks;
 }
@@ -403,11 +409,10 @@ std::optional<Rank> HostMap::rank_at(std::string_view host,
   const auto number = host.empty() ? numbers_.begin() : numbers_.find(host);
   if (number == numbers_.end() || local < 0)
     return std::nullopt;
-  const auto places =
-      std::ranges::equal_range(by_host_, number->second, {}, &Place::host);
-  if (static_cast<std::size_t>(local) >= std::ranges::size(places))
+  const std::span<const Place> places = places_of(number->second);
+  if (static_cast<std::size_t>(local) >= places.size())
     return std::nullopt;
-  return places[local].rank;
+  return places[static_cast<std::size_t>(local)].rank;
 }
 
 }  // namespace postflight

@@ -1,15 +1,16 @@
 #pragma once
 
-#include "base/error.h"
-#include "base/limits.h"
-#include "flight/id.h"
-
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "flight/id.h"
 
 namespace postflight {
 
@@ -36,6 +37,8 @@ class HostMap {
 
     auto operator<=>(const Place&) const = default;
   };
+
+  std::span<const Place> places_of(std::uint32_t host) const;
 
   std::vector<std::string> hosts_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
