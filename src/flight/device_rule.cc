@@ -42,7 +42,7 @@ std::optional<Verdict> blame_device(const Case& facts) {
       else if (facts.timeline.has_starts(index))
         scheduled.push_back(lane.rank);
       if (peers_done > 0 &&
-          facts.timeline.latest_completion(index) > peers_done + kMargin)
+          elapsed(peers_done, facts.timeline.latest_completion(index)) > kMargin)
         late.push_back(lane.rank);
     }
     const bool by_start = !started.empty() && !scheduled.empty();

@@ -97,7 +97,9 @@ class Search {
                                       lane.rank) &&
           (many == nullptr || lane.slots.size() > many->slots.size()))
         many = &lane;
-    if (few == nullptr || many == nullptr)
+    constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+    if (few == nullptr || many == nullptr ||
+        divergence.sequence > kLast - 2 * kFarthest)
       return 0;
     for (int distance = 1; distance <= kFarthest; ++distance) {
       if (equal_from(*few, divergence.sequence, *many,

@@ -3,8 +3,6 @@
 namespace postflight {
 namespace {
 
-constexpr std::uint8_t kRetired = 4;
-
 // Numbers come from a file and may be anything; their differences wrap round
 // and back again.
 std::int64_t difference(std::int64_t a, std::int64_t b) {
@@ -49,8 +47,8 @@ Entry Entries::operator[](std::size_t index) const {
       .started = started_[index],
       .completed = completed_[index],
       .duration_ms = durations_[index],
-      .state = static_cast<State>(states_[index] & 3),
-      .retired = (states_[index] & kRetired) != 0,
+      .state = state(index),
+      .retired = retired(index),
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "flight/column.h"
@@ -29,6 +30,16 @@ constexpr std::string_view state_name(State state) {
       return "unknown";
   }
   return "";
+}
+
+// From one moment to another. Times come from files and may be anything, so it
+// stops at the largest number instead of running over.
+constexpr std::int64_t elapsed(std::int64_t begin, std::int64_t end) {
+  std::int64_t time = 0;
+  if (!__builtin_sub_overflow(end, begin, &time))
+    return time;
+  return end > begin ? std::numeric_limits<std::int64_t>::max()
+                     : std::numeric_limits<std::int64_t>::min();
 }
 
 // One recorded operation of one rank. What the operation was, on which group
@@ -62,6 +73,12 @@ class Entries {
   CallId call(std::size_t index) const { return calls_[index]; }
   std::int64_t sequence(std::size_t index) const { return sequences_[index]; }
   std::int64_t created(std::size_t index) const { return created_[index]; }
+  State state(std::size_t index) const {
+    return static_cast<State>(states_[index] & kState);
+  }
+  bool retired(std::size_t index) const {
+    return (states_[index] & kRetired) != 0;
+  }
 
   template <class Change>
   void change_calls(Change&& change) {
@@ -80,6 +97,9 @@ class Entries {
   std::uint64_t memory_bytes() const;
 
  private:
+  static constexpr std::uint8_t kState = 3;
+  static constexpr std::uint8_t kRetired = 4;
+
   Column<CallId> calls_;
   Column<StackId> stacks_;
   Column<ThreadId> threads_;
@@ -93,7 +113,7 @@ class Entries {
   Column<std::int64_t> started_;
   Column<std::int64_t> completed_;
   Column<double> durations_;
-  Column<std::uint8_t> states_;  // State, and the bit for retired
+  Column<std::uint8_t> states_;  // kState, and the bit kRetired
 };
 
 }  // namespace postflight

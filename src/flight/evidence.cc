@@ -86,7 +86,7 @@ bool lasted(const Case& facts, const Wait& wait) {
   std::int64_t latest = 0;
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
     latest = std::max(latest, facts.timeline.latest(i));
-  return latest - begin > 2 * kSecond;
+  return elapsed(begin, latest) > 2 * kSecond;
 }
 
 const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,

@@ -26,7 +26,8 @@ std::uint64_t random_seed() {
 
 std::uint64_t load_up_to_8(const std::byte* from, std::size_t count) {
   std::uint64_t word = 0;
-  if (count != 0) std::memcpy(&word, from, count);
+  if (count != 0)
+    std::memcpy(&word, from, count);
   return word;
 }
 

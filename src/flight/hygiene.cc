@@ -70,11 +70,14 @@ void add_timeouts(const Case& facts, std::vector<Finding>& findings) {
       const RankDump& dump = *facts.job.find(facts.graph.world[waiter.rank]);
       const Entry entry = dump.entries[waiter.entry];
       const Call& call = facts.job.call(entry);
-      by_group[one.group].insert(call.timeout_ms);
       if (call.timeout_ms <= 0 || entry.created <= 0 ||
           call.timeout_ms > 1'000'000'000)
         continue;
-      const std::int64_t end = entry.created + call.timeout_ms * 1'000'000;
+      by_group[one.group].insert(call.timeout_ms);
+      std::int64_t end = 0;
+      if (__builtin_add_overflow(entry.created, call.timeout_ms * 1'000'000,
+                                 &end))
+        continue;
       if (!first || end < *first) {
         first = end;
         wait = &one;
@@ -110,11 +113,14 @@ void add_aborted(const Case& facts, std::vector<Finding>& findings) {
   for (const RankDump& dump : facts.job.ranks) {
     const std::uint64_t before = count;
     for (std::size_t i = 0; i < dump.entries.size(); ++i) {
+      if (!dump.entries.retired(i) ||
+          dump.entries.state(i) == State::kCompleted)
+        continue;
       const Entry entry = dump.entries[i];
-      const Call& call = facts.job.call(entry);
-      if (entry.retired && entry.state != State::kCompleted &&
-          facts.timeline.completes(entry) && call.point_to_point == 0 &&
-          facts.job.operation(call).kind != OperationKind::kCoalesced)
+      if (facts.timeline.completes(entry) &&
+          facts.job.call(entry).point_to_point == 0 &&
+          facts.timeline.operation(entry.call).kind !=
+              OperationKind::kCoalesced)
         ++count;
     }
     if (count != before)
@@ -140,12 +146,13 @@ void add_silence(const Case& facts, std::vector<Finding>& findings) {
   const std::int64_t typical = times[times.size() / 2];
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i) {
     const std::int64_t own = facts.timeline.latest(i);
-    if (own > 0 && typical - own > 60 * kSecond)
+    if (own > 0 && elapsed(own, typical) > 60 * kSecond)
       findings.push_back(
           {"silent", Severity::kWarning,
-           fmt::format("rank {} was last heard of {} before the others",
-                       facts.job.ranks[i].rank.value,
-                       human_duration(std::chrono::nanoseconds(typical - own))),
+           fmt::format(
+               "rank {} was last heard of {} before the others",
+               facts.job.ranks[i].rank.value,
+               human_duration(std::chrono::nanoseconds(elapsed(own, typical)))),
            facts.job.ranks[i].file});
   }
 }
@@ -175,22 +182,22 @@ void add_strangers(const Case& facts, std::vector<Finding>& findings) {
   const std::int64_t typical_last = spans[middle].last;
   std::ranges::sort(spans, {}, [](const Span& one) { return one.dump->rank; });
   for (const Span& span : spans) {
-    const bool after = span.first - typical_last > kApart;
-    if (!after && typical_first - span.last <= kApart)
+    const bool after = elapsed(typical_last, span.first) > kApart;
+    if (!after && elapsed(span.last, typical_first) <= kApart)
       continue;
     findings.push_back(
         {"another_time", Severity::kWarning,
-         fmt::format("the dump of rank {} {}; is it from another job?",
-                     span.dump->rank.value,
-                     after
-                         ? fmt::format("begins {} after those of the others "
-                                       "end",
-                                       human_duration(std::chrono::nanoseconds(
-                                           span.first - typical_last)))
-                         : fmt::format("ends {} before those of the others "
-                                       "begin",
-                                       human_duration(std::chrono::nanoseconds(
-                                           typical_first - span.last)))),
+         fmt::format(
+             "the dump of rank {} {}; is it from another job?",
+             span.dump->rank.value,
+             after ? fmt::format("begins {} after those of the others "
+                                 "end",
+                                 human_duration(std::chrono::nanoseconds(
+                                     elapsed(typical_last, span.first))))
+                   : fmt::format("ends {} before those of the others "
+                                 "begin",
+                                 human_duration(std::chrono::nanoseconds(
+                                     elapsed(span.last, typical_first))))),
          span.dump->file});
   }
 }
@@ -200,8 +207,8 @@ void add_rings(const Case& facts, std::vector<Finding>& findings) {
   for (const RankDump& dump : facts.job.ranks) {
     if (dump.entries.empty() || dump.entries[0].record_id == 0)
       continue;
-    const std::int64_t span =
-        dump.entries.created(dump.entries.size() - 1) - dump.entries.created(0);
+    const std::int64_t span = elapsed(
+        dump.entries.created(0), dump.entries.created(dump.entries.size() - 1));
     if (span >= 0 && span < 10 * kSecond)
       short_rings.push_back(dump.rank);
   }

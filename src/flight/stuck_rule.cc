@@ -1,12 +1,18 @@
 #include "flight/rules.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "flight/evidence.h"
 
 namespace postflight {
 namespace {
+
+std::int64_t number_after(std::int64_t sequence) {
+  return sequence == std::numeric_limits<std::int64_t>::max() ? sequence
+                                                              : sequence + 1;
+}
 
 // Ranks of a group that dump while they get on are at different places; where
 // only one lags behind, it may as well be stuck.
@@ -17,7 +23,8 @@ bool is_moving(const Case& facts, const Wait& wait) {
     if (lane.dump == nullptr)
       continue;
     const Slot* const front = lane.first_pending();
-    fronts.insert(front != nullptr ? front->sequence : lane.last_enqueued + 1);
+    fronts.insert(front != nullptr ? front->sequence
+                                   : number_after(lane.last_enqueued));
     const Slot* const slot = lane.find(wait.sequence);
     sure |= slot != nullptr && slot->done && !slot->weak &&
             facts.timeline.completes(lane.dump->entries[slot->closing]);

@@ -26,8 +26,9 @@ const Slot* Lane::find(std::int64_t sequence) const {
   if (slots.empty() || sequence < slots.front().sequence)
     return nullptr;
   // Mostly there are no gaps.
-  const auto place =
-      static_cast<std::uint64_t>(sequence - slots.front().sequence);
+  const std::uint64_t place =
+      static_cast<std::uint64_t>(sequence) -
+      static_cast<std::uint64_t>(slots.front().sequence);
   if (place < slots.size() && slots[place].sequence == sequence)
     return &slots[place];
   const auto found =
@@ -56,6 +57,7 @@ Timeline::Timeline(const Job& job)
     : job_(&job),
       transfers_(job.ranks.size()),
       with_transfers_(job.groups.size()),
+      own_lanes_(job.groups.size()),
       name_completes_(job.tables.text_count()),
       latest_(job.ranks.size()),
       latest_completions_(job.ranks.size()),
@@ -80,20 +82,22 @@ bool Timeline::completes(const Entry& entry) const {
 }
 
 void Timeline::find_backends() {
-  std::vector<char> completed(job_->tables.text_count(), 0);
+  const auto calls = static_cast<std::uint32_t>(job_->tables.call_count());
+  operations_.reserve(calls);
+  for (std::uint32_t id = 0; id < calls; ++id)
+    operations_.push_back(job_->operation(job_->tables.call({id})));
+  std::vector<char> completed(calls, 0);
   for (const RankDump& dump : job_->ranks)
     for (std::size_t i = 0; i < dump.entries.size(); ++i)
-      if (const Entry entry = dump.entries[i]; entry.state == State::kCompleted)
-        completed[job_->call(entry).name.value] = 1;
+      if (dump.entries.state(i) == State::kCompleted)
+        completed[dump.entries.call(i).value] = 1;
   std::set<std::string_view> completing;
-  for (std::uint32_t name = 0; name < completed.size(); ++name)
-    if (completed[name])
-      completing.insert(parse_operation(job_->text({name})).backend);
-  for (std::uint32_t id = 0; id < job_->tables.call_count(); ++id) {
-    const TextId name = job_->tables.call({id}).name;
-    name_completes_[name.value] =
-        completing.contains(parse_operation(job_->text(name)).backend) ? 1 : 0;
-  }
+  for (std::uint32_t id = 0; id < calls; ++id)
+    if (completed[id])
+      completing.insert(operations_[id].backend);
+  for (std::uint32_t id = 0; id < calls; ++id)
+    name_completes_[job_->tables.call({id}).name.value] =
+        completing.contains(operations_[id].backend) ? 1 : 0;
 }
 
 void Timeline::make_lanes() {
@@ -112,7 +116,7 @@ bool Timeline::is_done(const Entry& entry) const {
   // What ends only after its time-out was ended by the abort.
   const std::int64_t timeout = job_->call(entry).timeout_ms;
   return !entry.retired || timeout <= 0 || entry.completed == 0 ||
-         (entry.completed - entry.created) / 1'000'000 < timeout;
+         elapsed(entry.created, entry.completed) / 1'000'000 < timeout;
 }
 
 // A dump of active work only lists nothing that is done, though the status of
@@ -132,14 +136,13 @@ bool Timeline::is_only_active(const RankDump& dump) const {
 void Timeline::fill(std::size_t rank_index) {
   const RankDump& dump = job_->ranks[rank_index];
   const bool only_active = is_only_active(dump);
-  std::map<GroupId, Lane*> lanes;
   for (const GroupId group : dump.groups) {
     const std::int32_t place = job_->group(group).place(dump.rank);
     if (place < 0)
       continue;
     Lane& lane = lanes_[group.value][static_cast<std::size_t>(place)];
     lane.only_active = only_active;
-    lanes[group] = &lane;
+    own_lanes_[group.value] = &lane;
   }
   std::vector<Transfer>& transfers = transfers_[rank_index];
   // Where each group's transfers that no closing entry has ended yet begin.
@@ -148,17 +151,16 @@ void Timeline::fill(std::size_t rank_index) {
   for (std::size_t i = 0; i < dump.entries.size(); ++i) {
     const Entry entry = dump.entries[i];
     const Call& call = job_->call(entry);
-    const Operation operation = job_->operation(call);
+    const Operation& operation = operations_[entry.call.value];
     const auto index = static_cast<std::uint32_t>(i);
     latest_[rank_index] = std::max(
         {latest_[rank_index], entry.created, entry.completed, entry.started});
     latest_completions_[rank_index] =
         std::max(latest_completions_[rank_index], entry.completed);
     has_starts_[rank_index] |= entry.started != 0;
-    const auto found = lanes.find(call.group);
-    if (found == lanes.end())
+    if (own_lanes_[call.group.value] == nullptr)
       continue;
-    Lane& lane = *found->second;
+    Lane& lane = *own_lanes_[call.group.value];
     const bool done = is_done(entry);
 
     if (operation.point_to_point()) {
@@ -221,6 +223,8 @@ void Timeline::fill(std::size_t rank_index) {
   }
   if (only_active)
     close_batches(dump, transfers);
+  for (const GroupId group : dump.groups)
+    own_lanes_[group.value] = nullptr;
 }
 
 // The members of a batch stay scheduled for ever, so a dump of active work only
@@ -323,8 +327,7 @@ void Timeline::find_stale() {
         if (!slot->done || slot->weak)
           continue;
         const Entry entry = lane.dump->entries[slot->entry];
-        if (!completes(entry) ||
-            !job_->operation(job_->call(entry)).needs_all())
+        if (!completes(entry) || !operation(entry.call).needs_all())
           continue;
         all_joined = slot->sequence;
         break;

@@ -59,6 +59,9 @@ class Timeline {
   explicit Timeline(const Job& job);
 
   const Job& job() const { return *job_; }
+  const Operation& operation(CallId call) const {
+    return operations_[call.value];
+  }
   // One for each member, in order.
   std::span<const Lane> lanes(GroupId group) const {
     return lanes_[group.value];
@@ -100,9 +103,11 @@ class Timeline {
   bool is_only_active(const RankDump& dump) const;
 
   const Job* job_;
+  std::vector<Operation> operations_;  // by the call's CallId
   std::vector<std::vector<Lane>> lanes_;
   std::vector<std::vector<Transfer>> transfers_;
   std::vector<char> with_transfers_;
+  std::vector<Lane*> own_lanes_;      // of the rank being filled in, by group
   std::vector<char> name_completes_;  // by the name's TextId
   std::vector<std::int64_t> latest_;
   std::vector<std::int64_t> latest_completions_;

@@ -3,6 +3,7 @@
 #include "flight/rules.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -429,6 +430,39 @@ TEST(Rules, ARingThatHoldsSecondsIsAFinding) {
   };
   EXPECT_THAT(finding_kinds(ring(4000)), Contains("ring_short"));
   EXPECT_THAT(finding_kinds(ring(0)), Not(Contains("ring_short")));
+}
+
+// Whatever a damaged or hostile dump says, no arithmetic runs over.
+TEST(Rules, TakeAnyNumbers) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const std::vector<std::int64_t> odd = {kLeast, -1, 0, 1, kMost - 1, kMost};
+  for (const std::int64_t number : odd)
+    for (const std::int64_t time : odd)
+      for (const State state : {kDone, kStarted, kWaiting}) {
+        MadeEntry entry = {.sequence = number,
+                           .state = state,
+                           .size = number,
+                           .created = time,
+                           .retired = state == kDone,
+                           .started = -time / 2,
+                           .completed = number,
+                           .timeout_ms = time};
+        MadeEntry send = entry;
+        send.name = "nccl:send 0->1";
+        send.p2p_sequence = time;
+        std::vector<MadeEntry> many(12, done(1));
+        many.push_back(entry);
+        many.push_back(send);
+        const Job job = JobMaker()
+                            .group("0", {0, 1, 2, 3})
+                            .rank(0, {entry, send})
+                            .rank(1, {done(1), waiting(2)}, kMost - 1)
+                            .rank(2, many)
+                            .rank(3, {send, entry, waiting(kMost)})
+                            .job();
+        EXPECT_EQ(diagnose(job).ranks.size(), 4u);
+      }
 }
 
 TEST(Rules, AHealthyJobHasNothingToTell) {
