@@ -184,7 +184,7 @@ class ArchiveCheck {
     std::string first;
     for (const ZipEntry& entry : zip_.entries())
       if (entry.name.starts_with(prefix) && !used.contains(&entry) &&
-          count++ == 0)
+          !entry.name.ends_with("_config.json") && count++ == 0)
         first = entry.name;
     if (count > 0)
       report(

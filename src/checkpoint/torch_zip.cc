@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/exported_weights.h"
 #include "checkpoint/zip_salvage.h"
 
 namespace postflight {
@@ -46,10 +47,10 @@ class TorchZip {
       TRY(add_pickle("data.pkl", "data/", context_.parent, context_.key));
       return Format::kTorchZip;
     }
-    if (has(".data/version") || has(".data/extern_modules"))
-      return add_package();
     if (has("archive_format") || ends_any("serialized_exported_program.json"))
       return add_exported();
+    if (has(".data/version") || has(".data/extern_modules"))
+      return add_package();
     return fail(ErrorKind::kUnsupported,
                 "a zip archive without data.pkl, so not one of torch's");
   }
@@ -179,17 +180,11 @@ class TorchZip {
     const ZipEntry* const entry = find_record(name_);
     if (entry == nullptr)
       return missing(reference);
-    std::uint32_t& known =
-        storage_of_[static_cast<std::size_t>(entry - entries_.data())];
-    if (known != kNoIndex)
+    if (const std::uint32_t known =
+            storage_of_[static_cast<std::size_t>(entry - entries_.data())];
+        known != kNoIndex)
       return known;
-    Storage& storage = checkpoint_.tree.storages.emplace_back();
-    known = static_cast<std::uint32_t>(checkpoint_.tree.storages.size() - 1);
-    storage.key = reference.key;
-    storage.file = file_;
-    storage.entry = entry;
-    storage.size = entry->size;
-    storage.big_endian = big_endian_;
+    const std::uint32_t known = storage_in(*entry, reference.key);
     if (reference.bytes != entry->size)
       checkpoint_.findings.push_back(
           {"storage_size", Severity::kError,
@@ -262,33 +257,96 @@ class TorchZip {
   }
 
   // The weights of an exported program lie as they are, with a JSON beside
-  // them, or inside as torch.save's archives. Both are listed as their bytes.
+  // them that describes them. What it does not describe is listed as bytes.
   Result<Format> add_exported() {
     Tree& tree = checkpoint_.tree;
     const std::uint32_t top =
         tree.add(context_.parent, context_.key, NodeKind::kDict);
+    for (const ZipEntry& entry : entries_)
+      if (entry.name.ends_with("_weights_config.json") ||
+          entry.name.ends_with("_constants_config.json"))
+        TRY(add_exported_weights(entry, top));
     for (const ZipEntry& entry : entries_) {
       const std::string_view name =
           entry.name.substr(std::min(root_.size() + 1, entry.name.size()));
-      if (entry.name.ends_with(".json") || entry.name.ends_with("/"))
+      const bool holds_data = name.starts_with("data/weights/") ||
+                              name.starts_with("data/constants/") ||
+                              name.ends_with(".pt");
+      const auto place = static_cast<std::size_t>(&entry - entries_.data());
+      if (!holds_data || entry.name.ends_with(".json") ||
+          entry.name.ends_with("/") || storage_of_[place] != kNoIndex)
         continue;
-      if (!name.starts_with("data/weights/") &&
-          !name.starts_with("data/constants/") && !name.ends_with(".pt"))
-        continue;
-      const std::uint32_t node =
-          tree.add(top, Key::string(name), NodeKind::kTensor);
-      Storage& storage = tree.storages.emplace_back();
-      storage.key = name;
-      storage.file = file_;
-      storage.entry = &entry;
-      storage.size = entry.size;
       const auto size = static_cast<std::int64_t>(entry.size);
-      tree.nodes[node].index = tree.add_plain_tensor(
-          dtype_named("uint8"), std::span(&size, 1),
-          static_cast<std::uint32_t>(tree.storages.size() - 1));
+      const std::uint32_t tensor = tree.add_plain_tensor(
+          dtype_named("uint8"), std::span(&size, 1), storage_in(entry, name));
+      tree.nodes[tree.add(top, Key::string(name), NodeKind::kTensor)].index =
+          tensor;
     }
     tree.close(top);
     return Format::kExported;
+  }
+
+  Result<> add_exported_weights(const ZipEntry& config, std::uint32_t top) {
+    Tree& tree = checkpoint_.tree;
+    const Contents json = TRY(contents(config));
+    data_.builders.push_back(std::make_unique<Builder>());
+    Result<std::vector<ExportedWeight>> weights =
+        read_exported_weights(json.bytes(), *data_.builders.back());
+    if (!weights)
+      return tl::unexpected(
+          std::move(weights.error()).in(std::string(config.name)));
+    const std::string_view folder =
+        config.name.substr(0, config.name.rfind('/') + 1);
+    for (const ExportedWeight& weight : *weights) {
+      name_.assign(folder);
+      name_ += weight.record;
+      const ZipEntry* const entry = find_record(name_);
+      if (weight.pickled && entry != nullptr)
+        continue;  // its bytes are a checkpoint of their own
+      StorageReference reference;
+      reference.key = weight.record;
+      const std::uint32_t storage = entry != nullptr
+                                        ? storage_in(*entry, weight.record)
+                                        : missing(reference);
+      const std::uint32_t index =
+          tree.add_plain_tensor(weight.dtype, weight.shape, storage);
+      Tensor& tensor = tree.tensors[index];
+      tensor.stride = tree.keep(weight.stride);
+      tensor.role = weight.role;
+      tensor.requires_grad = weight.requires_grad;
+      tensor.device = weight.device;
+      if (entry != nullptr)
+        tensor.problem = tree.keep(problem_of(weight, tensor, entry->size));
+      tree.nodes[tree.add(top, Key::string(weight.name), NodeKind::kTensor)]
+          .index = index;
+    }
+    return {};
+  }
+
+  static std::string problem_of(const ExportedWeight& weight, Tensor& tensor,
+                                std::uint64_t available) {
+    if (weight.offset < 0)
+      return fmt::format("it begins at element {} of its record",
+                         weight.offset);
+    tensor.offset = static_cast<std::uint64_t>(weight.offset);
+    if (!tensor.dtype.known())
+      return "its dtype is one that we do not know";
+    return check_bounds(tensor, available);
+  }
+
+  std::uint32_t storage_in(const ZipEntry& entry, std::string_view key) {
+    std::uint32_t& known =
+        storage_of_[static_cast<std::size_t>(&entry - entries_.data())];
+    if (known != kNoIndex)
+      return known;
+    Storage& storage = checkpoint_.tree.storages.emplace_back();
+    known = static_cast<std::uint32_t>(checkpoint_.tree.storages.size() - 1);
+    storage.key = key;
+    storage.file = file_;
+    storage.entry = &entry;
+    storage.size = entry.size;
+    storage.big_endian = big_endian_;
+    return known;
   }
 
   const SourceContext& context_;

@@ -42,6 +42,7 @@ std::vector<Case> cases() {
   return {{"basic.pt", sample("ckpt/basic.pt")},
           {"legacy_list.pt", sample("ckpt/legacy_list.pt")},
           {"plain.safetensors", sample("ckpt/plain.safetensors")},
+          {"model.pt2", sample("exported/model.pt2")},
           {"rezipped_deflated.pt", sample("ckpt_more/rezipped_deflated.pt")},
           {"tar", tar_file(root).substr(0, 5000)}};
 }

@@ -256,5 +256,37 @@ TEST(VerificationTest, MissesNoRank) {
             "rank 1 has no file, though rank 2 has one");
 }
 
+// Written by torch.export.save of torch 2.11.
+TEST_F(CheckpointTest, ReadsAnExportedProgram) {
+  const Checkpoint program =
+      must(Checkpoint::open(data_path("exported/model.pt2")));
+  EXPECT_EQ(program.format, Format::kExported);
+  EXPECT_TRUE(program.findings.empty());
+  // Its parameter t is the transpose of 0 to 11 in rows of four.
+  EXPECT_THAT(values<float>(program, "t"),
+              ElementsAre(0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11));
+  EXPECT_THAT(values<float>(program, "mask", "1"), ElementsAre(1, 1, 0, 0));
+  EXPECT_THAT(values<std::int64_t>(program, "const"),
+              ElementsAre(0, 1, 2, 3, 4));
+  const Tensor& bias =
+      *program.tensor_at(program.nodes()[at(program, "\"a.bias\"")]);
+  EXPECT_EQ(bias.role, TensorRole::kParameter);
+  EXPECT_TRUE(bias.requires_grad);
+}
+
+TEST_F(CheckpointTest, RefusesAnExportedWeightBeyondItsRecord) {
+  std::string bytes = read_file(data_path("exported/model.pt2"));
+  const std::string sizes = R"("sizes": [{"as_int": 4}, {"as_int": 8}])";
+  const std::size_t found = bytes.find(sizes);
+  ASSERT_NE(found, bytes.npos);
+  bytes[found + sizes.size() - 3] = '9';
+  const Checkpoint program = open(bytes);
+  const Tensor& weight =
+      *program.tensor_at(program.nodes()[at(program, "\"a.weight\"")]);
+  EXPECT_FALSE(weight.readable());
+  EXPECT_EQ(weight.problem,
+            "it reaches byte 132, and its storage has 128 bytes");
+}
+
 }  // namespace
 }  // namespace postflight
