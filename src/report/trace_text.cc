@@ -209,15 +209,21 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
       host_text(job, rank));
   const bool absent = verdict.kind == VerdictKind::kNeverJoined ||
                       verdict.kind == VerdictKind::kPointToPoint;
-  out += fmt::format("    {:<14} {}  {}\n", absent ? "was last in" : "is in",
-                     operation_label(job, here), mine);
-  out += fmt::format("    {:<14} {}  {}\n", "others are in",
-                     operation_label(job, there), theirs);
+  const auto tell = [&](std::string_view label, const std::string& text) {
+    constexpr std::size_t kColumn = 19;
+    out += fmt::format("    {:<14} {}\n", label,
+                       wrapped(text, kColumn, terminal.width, kColumn));
+  };
+  tell(absent ? "was last in" : "is in",
+       fmt::format("{}  {}", operation_label(job, here), mine));
+  tell("others are in",
+       fmt::format("{}  {}", operation_label(job, there), theirs));
   if (const std::optional<Parting> parting = part(job, here.stack, there.stack);
       parting && parting->here != nullptr && parting->there != nullptr)
-    out += fmt::format("    {:<14} {} here, {} there\n", "they part at",
-                       escape_for_terminal(frame_text(job, *parting->here)),
-                       escape_for_terminal(frame_text(job, *parting->there)));
+    tell("they part at",
+         fmt::format("{} here, {} there",
+                     escape_for_terminal(frame_text(job, *parting->here)),
+                     escape_for_terminal(frame_text(job, *parting->there))));
 }
 
 std::int64_t hang_began(const Job& job, const Verdict& verdict) {
