@@ -5,6 +5,33 @@
 #include "flight/evidence.h"
 
 namespace postflight {
+namespace {
+
+// What can't end before all have joined has ended on all of its other ranks,
+// and they wait elsewhere by now.
+bool left_behind(const Case& facts, const Wait& wait) {
+  const std::size_t members = facts.timeline.lanes(wait.group).size();
+  const Wait::Waiter& waiter = wait.waiting[0];
+  const Entry entry =
+      facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
+  return facts.timeline.completes(entry) && facts.needs_all(wait) &&
+         !wait.done.empty() &&
+         wait.done.size() + wait.waiting.size() == members &&
+         wait.waiting.size() * 2 <= members && !is_moving(facts, wait) &&
+         std::ranges::none_of(wait.done, [&](std::uint32_t rank) {
+           return facts.graph.idle(rank);
+         });
+}
+
+std::vector<Rank> ranks_of(const Case& facts, const Wait& wait) {
+  std::vector<Rank> ranks;
+  ranks.reserve(wait.waiting.size());
+  for (const Wait::Waiter& waiter : wait.waiting)
+    ranks.push_back(facts.graph.world[waiter.rank]);
+  return ranks;
+}
+
+}  // namespace
 
 // Where start times are recorded, a kernel that waits for its peers is
 // started, and the one that never got its turn is not. And a rank that saw
@@ -42,10 +69,13 @@ std::optional<Verdict> blame_device(const Case& facts) {
       else if (facts.timeline.has_starts(index))
         scheduled.push_back(lane.rank);
       if (peers_done > 0 &&
-          elapsed(peers_done, facts.timeline.latest_completion(index)) > kMargin)
+          elapsed(peers_done, facts.timeline.latest_completion(index)) >
+              kMargin)
         late.push_back(lane.rank);
     }
     const bool by_start = !started.empty() && !scheduled.empty();
+    if (late.empty() && left_behind(facts, wait))
+      late = ranks_of(facts, wait);
     if (late.size() * 2 > facts.timeline.lanes(wait.group).size())
       late.clear();
     if (!by_start && late.empty())

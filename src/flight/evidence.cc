@@ -1,6 +1,8 @@
 #include "flight/evidence.h"
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 namespace postflight {
 namespace {
@@ -8,6 +10,11 @@ namespace {
 std::int64_t created(const Case& facts, const Wait::Waiter& waiter) {
   return facts.job.find(facts.graph.world[waiter.rank])
       ->entries.created(waiter.entry);
+}
+
+std::int64_t number_after(std::int64_t sequence) {
+  return sequence == std::numeric_limits<std::int64_t>::max() ? sequence
+                                                              : sequence + 1;
 }
 
 }  // namespace
@@ -87,6 +94,22 @@ bool lasted(const Case& facts, const Wait& wait) {
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
     latest = std::max(latest, facts.timeline.latest(i));
   return elapsed(begin, latest) > 2 * kSecond;
+}
+
+bool is_moving(const Case& facts, const Wait& wait) {
+  std::set<std::int64_t> fronts;
+  bool sure = false;
+  for (const Lane& lane : facts.timeline.lanes(wait.group)) {
+    if (lane.dump == nullptr)
+      continue;
+    const Slot* const front = lane.first_pending();
+    fronts.insert(front != nullptr ? front->sequence
+                                   : number_after(lane.last_enqueued));
+    const Slot* const slot = lane.find(wait.sequence);
+    sure |= slot != nullptr && slot->done && !slot->weak &&
+            facts.timeline.completes(lane.dump->entries[slot->closing]);
+  }
+  return sure && fronts.size() > 2;
 }
 
 const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,

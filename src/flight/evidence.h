@@ -21,6 +21,9 @@ const Wait* main_wait(const Case& facts,
 // Whether the wait lasted so long by the job's own times that it is no
 // operation that was just under way.
 bool lasted(const Case& facts, const Wait& wait);
+// Ranks of a group that dump while they get on are at different places; where
+// only one lags behind, it may as well be stuck.
+bool is_moving(const Case& facts, const Wait& wait);
 // Where an operation of `used` was meant to go: to another group, in which the
 // rank is missed in the same call by the same line of code. Or nullptr.
 const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,

@@ -1,38 +1,10 @@
 #include "flight/rules.h"
 
 #include <algorithm>
-#include <limits>
-#include <set>
 
 #include "flight/evidence.h"
 
 namespace postflight {
-namespace {
-
-std::int64_t number_after(std::int64_t sequence) {
-  return sequence == std::numeric_limits<std::int64_t>::max() ? sequence
-                                                              : sequence + 1;
-}
-
-// Ranks of a group that dump while they get on are at different places; where
-// only one lags behind, it may as well be stuck.
-bool is_moving(const Case& facts, const Wait& wait) {
-  std::set<std::int64_t> fronts;
-  bool sure = false;
-  for (const Lane& lane : facts.timeline.lanes(wait.group)) {
-    if (lane.dump == nullptr)
-      continue;
-    const Slot* const front = lane.first_pending();
-    fronts.insert(front != nullptr ? front->sequence
-                                   : number_after(lane.last_enqueued));
-    const Slot* const slot = lane.find(wait.sequence);
-    sure |= slot != nullptr && slot->done && !slot->weak &&
-            facts.timeline.completes(lane.dump->entries[slot->closing]);
-  }
-  return sure && fronts.size() > 2;
-}
-
-}  // namespace
 
 std::optional<Verdict> call_stuck(const Case& facts) {
   const Wait* stuck = nullptr;
@@ -66,15 +38,19 @@ std::optional<Verdict> call_stuck(const Case& facts) {
   }
   verdict.kind = VerdictKind::kAllJoinedStuck;
   tell_operation(facts, *stuck, verdict);
-  verdict.summary =
-      stuck->transfer
-          ? fmt::format(
-                "both sides of {} by rank {} are there, and it does not "
-                "finish",
-                facts.wait_text(*stuck),
-                facts.graph.world[stuck->waiting[0].rank].value)
-          : fmt::format("all {} ranks joined {}, and none has finished it",
-                        stuck->waiting.size(), facts.wait_text(*stuck));
+  if (stuck->transfer)
+    verdict.summary = fmt::format(
+        "both sides of {} by rank {} are there, and it does not finish",
+        facts.wait_text(*stuck),
+        facts.graph.world[stuck->waiting[0].rank].value);
+  else if (stuck->done.empty())
+    verdict.summary =
+        fmt::format("all {} ranks joined {}, and none has finished it",
+                    stuck->waiting.size(), facts.wait_text(*stuck));
+  else
+    verdict.summary = fmt::format(
+        "{} of the ranks that joined {} are still in it, and {} are done",
+        stuck->waiting.size(), facts.wait_text(*stuck), stuck->done.size());
   return verdict;
 }
 

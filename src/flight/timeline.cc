@@ -91,7 +91,8 @@ void Timeline::find_backends() {
     for (std::size_t i = 0; i < dump.entries.size(); ++i)
       if (dump.entries.state(i) == State::kCompleted)
         completed[dump.entries.call(i).value] = 1;
-  std::set<std::string_view> completing;
+  // Dumps of active work only show none that is completed.
+  std::set<std::string_view> completing = {"nccl", "xccl", "hccl"};
   for (std::uint32_t id = 0; id < calls; ++id)
     if (completed[id])
       completing.insert(operations_[id].backend);

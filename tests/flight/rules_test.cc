@@ -145,6 +145,18 @@ TEST(Rules, ADeviceThatDidNotFinishWhatItsPeersDid) {
   EXPECT_EQ(verdict_text(job), "device_stalled 1 likely");
 }
 
+// A dump of active work only does not list what is done.
+TEST(Rules, ADeviceLeftBehindByDumpsOfActiveWork) {
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2})
+                      .group("1", {0, 1, 2})
+                      .rank(0, {waiting(9), waiting(4, 1)}, 40)
+                      .rank(1, {waiting(8), waiting(9)}, 40)
+                      .rank(2, {waiting(9), waiting(4, 1)}, 40)
+                      .job();
+  EXPECT_EQ(verdict_text(job), "device_stalled 1 likely");
+}
+
 // R3
 
 TEST(Rules, WhereAllHaveJoinedNobodyIsAccused) {
