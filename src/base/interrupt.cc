@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -31,6 +32,22 @@ sigset_t signals_not_ignored() {
       sigaddset(&signals, signal);
   }
   return signals;
+}
+
+// Signals come to the whole process, so what is done instead of ending it is
+// known to the whole process, too.
+std::mutex deferral_mutex;
+InterruptDeferral::Handler deferred;
+
+// Whether somebody took the signal, which is out of the queue then.
+bool defer(const Descriptor& signals) {
+  const std::lock_guard lock(deferral_mutex);
+  if (!deferred)
+    return false;
+  signalfd_siginfo info;
+  if (::read(signals.number(), &info, sizeof(info)) == sizeof(info))
+    deferred(static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL);
+  return true;
 }
 
 // Returns true for a signal, false when told to stop.
@@ -74,8 +91,9 @@ Result<InterruptGuard> InterruptGuard::start(
     guard.thread_ = std::jthread([signals, queue = std::move(queue),
                                   stop = guard.stop_.number(),
                                   before_exit = std::move(before_exit)] {
-      if (wait_for_signal(queue, stop))
-        end_process(signals, before_exit);
+      while (wait_for_signal(queue, stop))
+        if (!defer(queue))
+          end_process(signals, before_exit);
     });
   } catch (const std::system_error& error) {
     ::pthread_sigmask(SIG_SETMASK, &guard.previous_mask_, nullptr);
@@ -94,6 +112,16 @@ InterruptGuard::~InterruptGuard() {
   else
     thread_.detach();
   ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
+
+InterruptDeferral::InterruptDeferral(Handler instead) {
+  const std::lock_guard lock(deferral_mutex);
+  deferred = std::move(instead);
+}
+
+InterruptDeferral::~InterruptDeferral() {
+  const std::lock_guard lock(deferral_mutex);
+  deferred = nullptr;
 }
 
 sigset_t InterruptGuard::child_mask() {

@@ -40,4 +40,17 @@ class InterruptGuard {
   std::jthread thread_;
 };
 
+// While one lives, a signal that the guard waits for calls `instead`, on the
+// guard's thread, and the process goes on: for work that a user ends with
+// Ctrl-C to see what came of it. One at a time.
+class InterruptDeferral {
+ public:
+  using Handler = std::function<void(int signal, bool from_terminal)>;
+
+  explicit InterruptDeferral(Handler instead);
+  InterruptDeferral(const InterruptDeferral&) = delete;
+  InterruptDeferral& operator=(const InterruptDeferral&) = delete;
+  ~InterruptDeferral();
+};
+
 }  // namespace postflight

@@ -53,6 +53,14 @@ struct Limits {
   // ranks remembered for all of them together.
   std::uint64_t max_log_events = 1'000;
   std::uint64_t max_log_event_ranks = 4'000'000;
+  // Characters kept of a function's or file's name in a profiled process, and
+  // the table of its lines; generated functions have the longest, some 100 kB.
+  std::uint64_t max_python_name = 1'000;
+  std::uint64_t max_line_table_bytes = 4 << 20;
+  // One block of a profile's log, of which it is written by the 64 kB.
+  std::uint64_t max_profile_block_bytes = 16 << 20;
+  // Samples of all profiles that are looked at together; each costs 40 bytes.
+  std::uint64_t max_profile_samples = 100'000'000;
   // Processes whose tracebacks may be mixed in one log.
   std::uint64_t max_open_tracebacks = 10'000;
 };
