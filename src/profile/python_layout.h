@@ -1,0 +1,88 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace postflight {
+
+struct PythonVersion {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::uint32_t micro = 0;
+
+  auto operator<=>(const PythonVersion&) const = default;
+};
+
+// From Py_Version, which is PY_VERSION_HEX: 0x030b02f0 is 3.11.2.
+PythonVersion python_version(std::uint64_t hex);
+std::string version_text(const PythonVersion& version);
+
+enum class LineTableKind : std::uint8_t {
+  kDeltas,     // 3.9: pairs of bytes, co_lnotab
+  kRanges,     // 3.10: pairs of bytes with gaps, PEP 626
+  kLocations,  // 3.11 and later: entries of varints, PEP 657
+};
+
+// Where CPython keeps what we read: byte offsets inside its structures, on
+// x86-64 Linux. Those without a value do not exist in that version.
+struct PythonLayout {
+  struct Runtime {
+    std::uint32_t interpreters = 0;
+  } runtime;
+  struct Interpreter {
+    std::uint32_t next = 0;
+    std::uint32_t threads = 0;
+  } interpreter;
+  struct Thread {
+    std::uint32_t next = 0;
+    std::uint32_t interpreter = 0;
+    std::uint32_t frame = 0;  // the topmost, or what holds it: see top_frame
+    std::uint32_t thread_id = 0;
+    std::optional<std::uint32_t> native_thread_id = {};
+    std::optional<std::uint32_t> stack_chunk = {};
+  } thread;
+  // 3.11 and 3.12 keep the topmost frame in a structure on the C stack.
+  std::optional<std::uint32_t> top_frame = {};
+  struct Frame {
+    std::uint32_t code = 0;
+    std::uint32_t previous = 0;
+    std::uint32_t instruction = 0;  // a pointer, or an index before 3.11
+    std::optional<std::uint32_t> owner = {};
+    std::optional<std::uint32_t> is_entry = {};
+    std::uint32_t size = 0;  // of all of the above
+  } frame;
+  // Frames with this owner or a higher one run no code of their own: they mark
+  // where C called Python.
+  std::uint8_t first_shim_owner = 255;
+  bool tagged_code = false;            // the pointer's low bits are a tag
+  std::uint32_t instruction_unit = 1;  // bytes for one step of an index
+  struct Code {
+    std::uint32_t filename = 0;
+    std::uint32_t name = 0;  // the qualified name, from 3.11
+    std::uint32_t first_line = 0;
+    std::uint32_t line_table = 0;
+    std::optional<std::uint32_t> instructions = {};  // none: indices
+  } code;
+  LineTableKind lines = LineTableKind::kLocations;
+  std::uint32_t ascii_header = 0;    // before the characters of an ASCII string
+  std::uint32_t compact_header = 0;  // and of others
+
+  bool operator==(const PythonLayout&) const = default;
+};
+
+// What 3.9 to 3.12 have; 3.13 and later say it themselves.
+Result<PythonLayout> known_layout(const PythonVersion& version);
+
+// How many bytes of the runtime described_layout() looks at.
+constexpr std::size_t kDescribedBytes = 1024;
+// From the description that 3.13 and 3.14 have at the front of their runtime.
+// It is checked against itself, and refused if it is not plausible.
+Result<PythonLayout> described_layout(const PythonVersion& version,
+                                      Bytes runtime);
+
+}  // namespace postflight

@@ -1,0 +1,121 @@
+#include "profile/thread_watch.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace postflight {
+namespace {
+
+std::string read_small(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> buffer;
+  std::string text;
+  if (!file.is_open())
+    return text;
+  for (ssize_t got = 0;
+       (got = ::read(file.number(), buffer.data(), buffer.size())) > 0;)
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  return text;
+}
+
+std::string without_newline(std::string text) {
+  if (text.ends_with('\n'))
+    text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+ThreadWatch::ThreadWatch(pid_t pid, pid_t tid) {
+  const std::string folder = fmt::format("/proc/{}/task/{}/", pid, tid);
+  char first = 0;
+  file_ =
+      Descriptor(::open((folder + "syscall").c_str(), O_RDONLY | O_CLOEXEC));
+  if (file_.is_open() && ::pread(file_.number(), &first, 1, 0) == 1)
+    return;
+  is_stat_ = true;
+  file_ = Descriptor(::open((folder + "stat").c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+ThreadActivity ThreadWatch::activity() const {
+  std::array<char, 512> buffer;
+  const ssize_t got =
+      file_.is_open() ? ::pread(file_.number(), buffer.data(), buffer.size(), 0)
+                      : -1;
+  if (got <= 0)
+    return ThreadActivity::kGone;
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(got));
+  if (!is_stat_)
+    return text.starts_with("running") ? ThreadActivity::kRunning
+                                       : ThreadActivity::kWaiting;
+  // "TID (name) S ...", and the name may be anything.
+  const std::size_t end = text.rfind(')');
+  if (end == std::string_view::npos || end + 2 >= text.size())
+    return ThreadActivity::kGone;
+  const char state = text[end + 2];
+  if (state == 'Z' || state == 'X')
+    return ThreadActivity::kGone;
+  return state == 'R' ? ThreadActivity::kRunning : ThreadActivity::kWaiting;
+}
+
+std::string process_name(pid_t pid) {
+  return without_newline(read_small(fmt::format("/proc/{}/comm", pid)));
+}
+
+std::string command_line(pid_t pid) {
+  std::string text = read_small(fmt::format("/proc/{}/cmdline", pid));
+  while (text.ends_with('\0'))
+    text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  return text;
+}
+
+std::string thread_name(pid_t pid, pid_t tid) {
+  return without_newline(
+      read_small(fmt::format("/proc/{}/task/{}/comm", pid, tid)));
+}
+
+std::vector<pid_t> process_threads(pid_t pid) {
+  std::vector<pid_t> threads;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(fmt::format("/proc/{}/task", pid),
+                                            error);
+  for (; !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    pid_t tid = 0;
+    std::from_chars(name.data(), name.data() + name.size(), tid);
+    if (tid > 0)
+      threads.push_back(tid);
+  }
+  return threads;
+}
+
+std::vector<pid_t> process_children(pid_t pid) {
+  std::vector<pid_t> children;
+  for (const pid_t tid : process_threads(pid)) {
+    const std::string text =
+        read_small(fmt::format("/proc/{}/task/{}/children", pid, tid));
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    for (pid_t child = 0; at < end;) {
+      const auto [stop, error] = std::from_chars(at, end, child);
+      if (error != std::errc())
+        break;
+      children.push_back(child);
+      at = std::find_if_not(stop, end, [](char c) { return c == ' '; });
+    }
+  }
+  return children;
+}
+
+}  // namespace postflight

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/descriptor.h"
+
+namespace postflight {
+
+enum class ThreadActivity : std::uint8_t {
+  kRunning,  // or ready to
+  kWaiting,
+  kGone,
+};
+
+// Tells what a thread does without disturbing it.
+class ThreadWatch {
+ public:
+  ThreadWatch(pid_t pid, pid_t tid);
+
+  ThreadActivity activity() const;
+
+ private:
+  // /proc/PID/task/TID/syscall, which is the cheapest to ask; where the kernel
+  // does not have it, /proc/PID/task/TID/stat.
+  Descriptor file_;
+  bool is_stat_ = false;
+};
+
+// The texts of /proc, without the newline; empty if the process is gone.
+std::string process_name(pid_t pid);
+std::string command_line(pid_t pid);
+std::string thread_name(pid_t pid, pid_t tid);
+
+std::vector<pid_t> process_threads(pid_t pid);
+std::vector<pid_t> process_children(pid_t pid);
+
+}  // namespace postflight
