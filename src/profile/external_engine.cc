@@ -1,0 +1,155 @@
+#include "profile/external_engine.h"
+
+#include <cerrno>
+#include <ctime>
+
+#include <fmt/format.h>
+
+namespace postflight {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds kLookForChildren{50};
+// What a crash costs at most.
+constexpr milliseconds kFlush{200};
+
+void sleep_until(std::chrono::steady_clock::time_point time) {
+  const auto since = time.time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  timespec spec = {};
+  spec.tv_sec = seconds.count();
+  spec.tv_nsec = nanoseconds(since - seconds).count();
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &spec, nullptr) ==
+         EINTR) {
+  }
+}
+
+}  // namespace
+
+ExternalEngine::ExternalEngine(const EngineOptions& options,
+                               ProfileLogWriter& log)
+    : options_(options), log_(log) {}
+
+void ExternalEngine::add(pid_t pid) {
+  auto& process = processes_[pid];
+  if (process == nullptr)
+    process = std::make_unique<SampledProcess>(pid, options_.sampling, locator_,
+                                               profile_);
+}
+
+void ExternalEngine::look_for_children(Time now) {
+  if (!options_.children || now < next_children_)
+    return;
+  next_children_ = now + kLookForChildren;
+  std::map<pid_t, pid_t> found;
+  for (const auto& [pid, process] : processes_)
+    for (const pid_t child : process_children(pid))
+      found[child] = pid;
+  for (const auto& [child, parent] : found) {
+    add(child);
+    parents_[child] = parent;
+  }
+}
+
+void ExternalEngine::inherit_phases() {
+  for (const auto& [child, parent] : parents_) {
+    const auto below = processes_.find(child);
+    const auto above = processes_.find(parent);
+    if (below != processes_.end() && above != processes_.end())
+      below->second->inherit_phase(above->second->phase_of(0));
+  }
+}
+
+bool ExternalEngine::wanted(std::uint32_t phase) {
+  if (!options_.phase_filter)
+    return true;
+  const auto [known, fresh] = wanted_phases_.try_emplace(phase, false);
+  if (fresh)
+    known->second = phase != 0 &&
+                    options_.phase_filter(profile_.profile().phase_name(phase));
+  return known->second;
+}
+
+void ExternalEngine::tick(Time now, nanoseconds passed) {
+  look_for_children(now);
+  if (!options_.sampling.phases.empty())
+    inherit_phases();
+  taken_.clear();
+  std::erase_if(processes_, [&](const auto& known) {
+    const bool alive = known.second->sample(now, taken_);
+    if (!known.second->trouble().empty())
+      trouble_ = known.second->trouble();
+    if (python_.empty() && known.second->python()) {
+      python_ = version_text(known.second->python()->version);
+      log_.note("python", python_);
+    }
+    return !alive;
+  });
+  log_.tables(profile_.profile());
+  for (ProfileSample& sample : taken_) {
+    if (!wanted(sample.phase)) {
+      filtered_ += 1;
+      continue;
+    }
+    sample.time_ns =
+        static_cast<std::uint64_t>(nanoseconds(now - start_).count());
+    sample.weight_ns = static_cast<std::uint64_t>(passed.count());
+    log_.sample(sample);
+    samples_ += 1;
+    torn_ += sample.flags.torn ? 1 : 0;
+    cut_ += sample.flags.cut ? 1 : 0;
+    unreadable_ += sample.flags.unreadable ? 1 : 0;
+  }
+}
+
+Result<> ExternalEngine::save() {
+  log_.counter("samples", samples_);
+  log_.counter("lost", lost_);
+  log_.counter("torn", torn_);
+  log_.counter("cut", cut_);
+  log_.counter("unreadable", unreadable_);
+  if (options_.phase_filter)
+    log_.counter("filtered", filtered_);
+  return log_.flush();
+}
+
+Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
+  start_ = std::chrono::steady_clock::now();
+  nanoseconds sampled{0};
+  Time last = start_;
+  Time next = start_ + options_.interval;
+  while (!processes_.empty()) {
+    const Time asked = std::chrono::steady_clock::now();
+    if (!go_on())
+      break;
+    // Who lets us wait does not want the time in between.
+    const nanoseconds paused = std::chrono::steady_clock::now() - asked;
+    if (paused > options_.interval) {
+      last += paused;
+      next = last + options_.interval;
+    }
+    sleep_until(next);
+    const Time now = std::chrono::steady_clock::now();
+    const nanoseconds passed = now - last;
+    tick(now, passed);
+    last = now;
+    next += options_.interval;
+    // A tick that comes too late stands for those that did not come: its
+    // samples weigh more.
+    const Time after = std::chrono::steady_clock::now();
+    for (; next < after; next += options_.interval)
+      lost_ += 1;
+    if (now >= next_flush_) {
+      next_flush_ = now + kFlush;
+      TRY(save());
+    }
+    sampled += passed;
+    if (options_.duration > nanoseconds(0) && sampled >= options_.duration)
+      break;
+  }
+  return save();
+}
+
+}  // namespace postflight

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace postflight {
+
+// Which phases the threads of a process are in, in memory that the process
+// writes and whoever profiles it reads, without asking each other anything.
+//
+//   header  "PFPHASE\x01", u32 slots, u32 bytes of names, u32 bytes used,
+//           u32 slots ever used
+//   slot    u32 tid (0: free), u32 version (odd: being written), u32 depth,
+//           u32 phases[kMostPhases], the outermost first
+//   names   at each phase's offset: u16 size of name, u16 size of frame id,
+//           both texts; offsets are multiples of 4 and never 0
+//
+// It lies in the file <folder>/<pid>.phases, where <folder> is what
+// POSTFLIGHT_PHASES says.
+struct PhaseTableLayout {
+  static constexpr std::uint32_t kSlots = 512;
+  static constexpr std::uint32_t kMostPhases = 29;  // deeper ones don't show
+  static constexpr std::uint32_t kNamesBytes = 256 << 10;
+  static constexpr std::size_t kHeaderBytes = 64;
+  static constexpr std::size_t kUsedBytesOffset = 16;
+  static constexpr std::size_t kUsedSlotsOffset = 20;
+  static constexpr std::size_t kSlotBytes = 4 * (3 + kMostPhases);
+  static constexpr std::size_t kNamesOffset =
+      kHeaderBytes + kSlots * kSlotBytes;
+  static constexpr std::size_t kBytes = kNamesOffset + kNamesBytes;
+};
+
+}  // namespace postflight

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "profile/code_reader.h"
+#include "profile/phase_table.h"
+#include "profile/process_memory.h"
+#include "profile/profile.h"
+#include "profile/python_locator.h"
+#include "profile/python_stack.h"
+#include "profile/python_threads.h"
+#include "profile/stack_namer.h"
+#include "profile/thread_watch.h"
+
+namespace postflight {
+
+enum class ProfileMode : std::uint8_t {
+  kCpu,   // threads that run
+  kWall,  // threads that wait, too
+};
+
+struct SamplingOptions {
+  ProfileMode mode = ProfileMode::kCpu;
+  std::size_t most_frames = 500;
+  std::int32_t rank = -1;
+  // Where processes say which phases they are in; empty: nowhere.
+  std::filesystem::path phases = {};
+};
+
+// One process that is looked at from outside. It is never stopped.
+class SampledProcess {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // `locator` and `profile` have to outlive it.
+  SampledProcess(pid_t pid, const SamplingOptions& options,
+                 PythonLocator& locator, ProfileBuilder& profile);
+  SampledProcess(const SampledProcess&) = delete;
+  SampledProcess& operator=(const SampledProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Appends a sample of each thread that the mode asks for, without time and
+  // weight. False when the process has gone.
+  bool sample(Time now, std::vector<ProfileSample>& samples);
+  // The phase of a thread, or with `tid` 0 of any that is in one; what was
+  // inherited if it has none of its own.
+  std::uint32_t phase_of(pid_t tid);
+  // Who has no phases of its own is in those of the process that started it.
+  void inherit_phase(std::uint32_t phase) { inherited_phase_ = phase; }
+  // What kept us from reading Python frames: a version that is not known.
+  const std::string& trouble() const { return trouble_; }
+  const std::optional<PythonRuntime>& python() const { return python_; }
+
+ private:
+  struct Thread {
+    explicit Thread(pid_t pid, pid_t tid) : watch(pid, tid) {}
+    ThreadWatch watch;
+    std::uint32_t number = 0;  // in the profile
+    std::uint32_t alone = 0;   // the stack of a thread that runs no Python
+    std::uint64_t state = 0;   // of Python; 0: none
+    std::unique_ptr<PythonStackReader> reader = nullptr;
+    std::unique_ptr<StackNamer> namer = nullptr;
+  };
+
+  void look_for_python(Time now);
+  void refresh_threads(Time now);
+  bool threads_changed();
+  void sample_thread(pid_t tid, Thread& thread,
+                     std::vector<ProfileSample>& samples);
+
+  const pid_t pid_;
+  const SamplingOptions options_;
+  PythonLocator& locator_;
+  ProfileBuilder& profile_;
+  ProcessMemory memory_;
+  std::optional<PythonRuntime> python_;
+  std::unique_ptr<CodeReader> codes_;
+  std::string trouble_;
+  std::string name_;
+  std::map<pid_t, Thread> threads_;
+  std::optional<PhaseTableReader> phases_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> known_phases_;
+  std::uint32_t inherited_phase_ = 0;
+  std::uint64_t first_thread_ = 0;  // Python's newest, to see new ones
+  Time born_ = {};
+  Time next_look_ = {};
+  Time next_refresh_ = {};
+};
+
+}  // namespace postflight

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profile/code_reader.h"
+#include "profile/profile.h"
+#include "profile/python_stack.h"
+
+namespace postflight {
+
+// Turns the raw stacks of one thread into stacks of a profile. Frames that
+// were on the thread's last stack, too, are not looked up again.
+class StackNamer {
+ public:
+  // Both have to outlive it.
+  StackNamer(CodeReader& codes, ProfileBuilder& profile)
+      : codes_(codes), profile_(profile) {}
+
+  // The profile's number for the stack, which grows on `below`.
+  std::uint32_t name(const RawStack& stack, std::uint32_t below);
+
+ private:
+  struct Named {
+    RawFrame raw;
+    std::uint32_t stack;
+  };
+
+  std::uint32_t frame(const RawFrame& raw);
+
+  CodeReader& codes_;
+  ProfileBuilder& profile_;
+  std::uint32_t below_ = 0;
+  std::vector<Named> last_;  // the outermost first
+};
+
+// A frame that stands for something else than a function.
+std::uint32_t marker(ProfileBuilder& profile, std::string_view name);
+
+}  // namespace postflight
