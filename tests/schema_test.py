@@ -87,6 +87,9 @@ def main():
         lines = answers(program, "entries", "--json", os.path.join(DATA, job))
         assert lines
         collected += lines
+    for name in ("train-rank0", "train-rank1", "cut"):
+        collected += answers(program, "profile", "report", "--json",
+                             os.path.join(DATA, "profile", name + ".pflog"))
     validators = {}
     validated = {}
     for answer in collected:
@@ -98,6 +101,8 @@ def main():
     assert not validators["postflight.pickle/1"].is_valid(broken)
     broken = dict(validated["postflight.trace/1"], verdict={"kind": "perhaps"})
     assert not validators["postflight.trace/1"].is_valid(broken)
+    broken = dict(validated["postflight.profile/1"], functions=[{}])
+    assert not validators["postflight.profile/1"].is_valid(broken)
     line = next(line for line in collected if "record_id" in line)
     assert not validators["postflight.entries/1"].is_valid(
         dict(line, record_id=int(line["record_id"])))

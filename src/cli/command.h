@@ -14,8 +14,8 @@ namespace postflight {
 
 // One command of the program. `declare` adds its options to `arguments` and
 // returns what runs it once they are parsed; what it returns may own those
-// options. A command with commands of its own (`ckpt ls`) declares nothing
-// itself.
+// options. A command with commands of its own (`ckpt ls`) may declare
+// nothing itself.
 struct Command {
   std::string_view name;
   std::string_view sentence;
@@ -30,6 +30,8 @@ Command ckpt_command();
 Command fr_trace_command();
 Command entries_command();
 Command pickle_command();
+Command profile_command();
+Command profile_report_command();
 Command stream_command();
 Command trace_command();
 Command version_command();

@@ -47,10 +47,11 @@ void declare(const Command& command, CLI::App& parent, CommonOptions& common,
   app->set_help_flag("-h,--help", "Show this help");
   if (command.hidden)
     app->group("");
-  if (!command.commands.empty()) {
+  // Those inside come first in the list: who runs is the first one parsed.
+  for (const Command& inner : command.commands)
+    declare(inner, *app, common, declared);
+  if (!command.declare) {
     app->require_subcommand(1);
-    for (const Command& inner : command.commands)
-      declare(inner, *app, common, declared);
     return;
   }
   CommandArguments arguments(*app);
@@ -137,7 +138,8 @@ int run_program(int argc, char** argv) {
   std::vector<Declared> commands;
   for (const Command& command :
        {trace_command(), fr_trace_command(), entries_command(), ckpt_command(),
-        pickle_command(), stream_command(), version_command(),
+        pickle_command(), profile_command(), stream_command(),
+        version_command(),
         generate_command([&program] { return declared_by(program); })})
     declare(command, program, *common, commands);
 

@@ -1,0 +1,22 @@
+#include "profile/profile_log.h"
+#include "report/profile_report.h"
+
+#include <cstddef>
+#include <cstdint>
+
+using namespace postflight;
+
+// Whatever a log makes of a profile can be written in every format.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  ProfileBuilder builder;
+  if (!read_profile_log(std::as_bytes(std::span(data, size)), "log", {},
+                        builder))
+    return 0;
+  Output out([](std::string_view) {});
+  write_profile_text(builder.profile(), {}, Terminal(), out);
+  write_profile_json(builder.profile(), out);
+  write_profile_collapsed(builder.profile(), {}, out);
+  write_profile_speedscope(builder.profile(), "log", out);
+  return 0;
+}

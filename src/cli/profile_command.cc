@@ -1,0 +1,256 @@
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/pattern.h"
+#include "base/temporary_folder.h"
+#include "cli/command.h"
+#include "profile/external_engine.h"
+#include "profile/launch.h"
+#include "profile/phase_helper.h"
+#include "profile/run_identity.h"
+#include "profile/sampling_interval.h"
+#include "report/profile_report.h"
+
+namespace postflight {
+namespace {
+
+using std::chrono::nanoseconds;
+
+struct ProfileOptions {
+  std::vector<std::string> command;
+  std::optional<std::int32_t> pid;
+  std::string rate = "99";
+  std::string mode = "cpu";
+  std::string duration;
+  std::string output;
+  std::size_t max_stack = 500;
+  bool no_children = false;
+  std::string phase_filter;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+// The file the user named, or the first name that is free.
+Result<ProfileLogWriter> create_log(const ProfileOptions& options,
+                                    std::int32_t rank, std::string& name) {
+  if (!options.output.empty()) {
+    name = options.output;
+    return ProfileLogWriter::create(name, false);
+  }
+  const std::string stem =
+      rank < 0 ? "profile" : fmt::format("profile-rank{}", rank);
+  constexpr int kMostNames = 10'000;
+  for (int number = 1;; ++number) {
+    name = number == 1 ? stem + ".pflog"
+                       : fmt::format("{}-{}.pflog", stem, number);
+    Result<ProfileLogWriter> log = ProfileLogWriter::create(name, true);
+    if (log || !std::filesystem::exists(name) || number == kMostNames)
+      return log;
+  }
+}
+
+void write_notes(const ProfileOptions& options, nanoseconds interval,
+                 ProfileLogWriter& log) {
+  log.note("mode", options.mode);
+  log.note("rate",
+           fmt::format("{:.4g}", 1e9 / static_cast<double>(interval.count())));
+  log.note("engine", "external, reads without stopping");
+  log.note("host", host_name());
+  if (options.pid)
+    log.note("pid", std::to_string(*options.pid));
+  else
+    log.note("command", joined(options.command));
+  log.note("start_ns",
+           std::to_string(
+               nanoseconds(std::chrono::system_clock::now().time_since_epoch())
+                   .count()));
+}
+
+void summarise_log(const std::string& name, Session& session, bool to_stderr) {
+  const Limits limits;
+  const Result<MappedFile> file = MappedFile::open(name, limits);
+  ProfileBuilder builder;
+  if (!file) {
+    session.complain(file.error());
+    return;
+  }
+  if (const auto read = read_profile_log(file->bytes(), name, limits, builder);
+      !read) {
+    session.complain(fmt::format("{}: {}", name, read.error().message()));
+    return;
+  }
+  // What the program prints is its own; ours goes beside it.
+  Output out([&](std::string_view piece) {
+    if (to_stderr)
+      std::fwrite(piece.data(), 1, piece.size(), stderr);
+    else
+      session.print(piece);
+  });
+  if (session.options().json)
+    write_profile_json(builder.profile(), out);
+  else
+    write_profile_text(builder.profile(), {.files = {name}}, session.terminal(),
+                       out);
+}
+
+// What the signals of a user make of a profile that is being taken.
+struct Interrupts {
+  std::atomic<int> count = 0;
+
+  // The first asks the program to end, if it has not heard it itself.
+  void heard(int signal, bool from_terminal, pid_t launched) {
+    const int before = count.fetch_add(1);
+    if (launched <= 0)
+      return;
+    if (before > 0)
+      ::kill(launched, SIGKILL);
+    else if (!from_terminal)
+      ::kill(launched, signal);
+  }
+};
+
+Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
+  EngineOptions engine_options;
+  engine_options.interval = TRY(parse_sampling_interval(options.rate));
+  if (!options.duration.empty())
+    engine_options.duration = TRY(parse_profile_duration(options.duration));
+  engine_options.children = !options.no_children;
+  engine_options.sampling.mode =
+      options.mode == "wall" ? ProfileMode::kWall : ProfileMode::kCpu;
+  engine_options.sampling.most_frames = options.max_stack;
+  engine_options.sampling.rank = rank_from(process_environment());
+  std::optional<Pattern> phase_filter;
+  if (!options.phase_filter.empty()) {
+    phase_filter.emplace(TRY(Pattern::compile(options.phase_filter)));
+    engine_options.phase_filter = [&phase_filter](const std::string& name) {
+      return phase_filter->found_in(name);
+    };
+  }
+  if (options.pid)
+    TRY(check_permission(*options.pid));
+
+  std::string name;
+  ProfileLogWriter log =
+      TRY(create_log(options, engine_options.sampling.rank, name));
+  write_notes(options, engine_options.interval, log);
+  std::optional<TemporaryFolder> phases;
+  std::optional<Launch> launch;
+  if (!options.pid) {
+    phases.emplace(TRY(TemporaryFolder::create()));
+    engine_options.sampling.phases = phases->path();
+    const std::vector<std::string> environment =
+        TRY(install_phase_helper(phases->path(), process_environment()));
+    launch.emplace(TRY(Launch::start(options.command, environment)));
+  }
+  const pid_t launched = launch ? launch->pid() : 0;
+  Interrupts interrupts;
+  const InterruptDeferral deferral([&](int signal, bool from_terminal) {
+    interrupts.heard(signal, from_terminal, launched);
+  });
+
+  ExternalEngine engine(engine_options, log);
+  engine.add(options.pid ? *options.pid : launched);
+  const std::unique_ptr<Progress> progress =
+      options.pid ? session.progress({.label = "Profiling"}) : nullptr;
+  TRY(engine.run([&] {
+    if (progress)
+      progress->advance(0);
+    if (launch)
+      return !launch->poll();
+    return interrupts.count == 0;
+  }));
+  if (progress)
+    progress->finish();
+  const int status = launch ? launch->wait() : 0;
+  if (!engine.trouble().empty())
+    session.complain(engine.trouble());
+  if (!session.options().quiet || session.options().json)
+    summarise_log(name, session, launch && !session.options().json);
+  const std::string failure = describe_failure(status);
+  if (!failure.empty())
+    session.complain(
+        fmt::format("{} ended with {}", options.command[0], failure));
+  if (interrupts.count > 0 && launch)
+    return static_cast<Exit>(130);
+  return failure.empty() ? Exit::kWell : Exit::kFound;
+}
+
+Exit run(const ProfileOptions& options, Session& session) {
+  if (options.command.empty() == !options.pid) {
+    session.complain(options.pid
+                         ? "either --pid or a command, not both"
+                         : "what to profile? postflight profile -- COMMAND, or "
+                           "--pid N (postflight profile --help)");
+    return Exit::kCouldNotLook;
+  }
+  Result<Exit> exit = take_profile(options, session);
+  if (exit)
+    return *exit;
+  session.complain(exit.error());
+  return Exit::kCouldNotLook;
+}
+
+}  // namespace
+
+Command profile_command() {
+  return {
+      .name = "profile",
+      .sentence =
+          "Samples what a Python program spends its time on.\n"
+          "The program needs nothing added and is never stopped; processes "
+          "it starts are\nfollowed. Samples go to a file as they are taken. "
+          "Exit 1 if the program fails.",
+      .examples = {{"postflight profile -- python train.py", "from its start"},
+                   {"postflight profile --pid 4711 --duration 30s",
+                    "a program that runs"},
+                   {"postflight profile --mode wall -- python train.py",
+                    "waiting, too"},
+                   {"postflight profile report profile.pflog",
+                    "look again later"}},
+      .declare =
+          [](CommandArguments& arguments) {
+            const auto options = std::make_shared<ProfileOptions>();
+            arguments.positional("COMMAND", options->command,
+                                 "What to run and profile, after --");
+            arguments.option("--pid", options->pid, "N",
+                             "Profile this process");
+            arguments.option("--rate", options->rate, "HZ",
+                             "Samples a second (99), or every 5ms or "
+                             "10000000cycles");
+            arguments
+                .option("--mode", options->mode, "cpu|wall",
+                        "CPU time of running threads, or all time")
+                .one_of({"cpu", "wall"});
+            arguments.option("--duration", options->duration, "TIME",
+                             "Stop after that: 30s, 5m");
+            arguments
+                .option("--max-stack", options->max_stack, "N",
+                        "Frames kept of a stack (500)")
+                .between(1, 4096);
+            arguments.option("--phase-filter", options->phase_filter, "REGEX",
+                             "Only phases whose name has this in it");
+            arguments.flag("--no-children", options->no_children,
+                           "Leave out processes that it starts");
+            arguments.option("-o,--output", options->output, "FILE",
+                             "Where the samples go (profile.pflog)");
+            return
+                [options](Session& session) { return run(*options, session); };
+          },
+      .commands = {profile_report_command()}};
+}
+
+}  // namespace postflight
