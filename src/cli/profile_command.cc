@@ -16,6 +16,7 @@
 #include "base/pattern.h"
 #include "base/temporary_folder.h"
 #include "cli/command.h"
+#include "profile/agent_image.h"
 #include "profile/external_engine.h"
 #include "profile/launch.h"
 #include "profile/phase_helper.h"
@@ -33,6 +34,7 @@ struct ProfileOptions {
   std::optional<std::int32_t> pid;
   std::string rate = "99";
   std::string mode = "cpu";
+  std::string engine = "auto";
   std::string duration;
   std::string output;
   std::size_t max_stack = 500;
@@ -68,7 +70,6 @@ void write_notes(const ProfileOptions& options, nanoseconds interval,
   log.note("mode", options.mode);
   log.note("rate",
            fmt::format("{:.4g}", 1e9 / static_cast<double>(interval.count())));
-  log.note("engine", "external, reads without stopping");
   log.note("host", host_name());
   if (options.pid)
     log.note("pid", std::to_string(*options.pid));
@@ -132,6 +133,10 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   engine_options.sampling.mode =
       options.mode == "wall" ? ProfileMode::kWall : ProfileMode::kCpu;
   engine_options.sampling.most_frames = options.max_stack;
+  // Waiting threads get no signals, and only launched ones have the agent.
+  engine_options.sampling.agent =
+      options.engine == "auto" && options.mode == "cpu" && !options.pid;
+  engine_options.sampling.interval = engine_options.interval;
   engine_options.sampling.rank = rank_from(process_environment());
   std::optional<Pattern> phase_filter;
   if (!options.phase_filter.empty()) {
@@ -152,8 +157,12 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   if (!options.pid) {
     phases.emplace(TRY(TemporaryFolder::create()));
     engine_options.sampling.phases = phases->path();
-    const std::vector<std::string> environment =
+    std::vector<std::string> environment =
         TRY(install_phase_helper(phases->path(), process_environment()));
+    if (engine_options.sampling.agent)
+      for (std::string& variable : TRY(install_agent(
+               phases->path(), engine_options.interval, process_environment())))
+        environment.push_back(std::move(variable));
     launch.emplace(TRY(Launch::start(options.command, environment)));
   }
   const pid_t launched = launch ? launch->pid() : 0;
@@ -235,6 +244,10 @@ Command profile_command() {
                 .option("--mode", options->mode, "cpu|wall",
                         "CPU time of running threads, or all time")
                 .one_of({"cpu", "wall"});
+            arguments
+                .option("--engine", options->engine, "auto|external",
+                        "Sample inside the program if possible, or never")
+                .one_of({"auto", "external"});
             arguments.option("--duration", options->duration, "TIME",
                              "Stop after that: 30s, 5m");
             arguments

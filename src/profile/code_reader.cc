@@ -133,8 +133,12 @@ const PythonCode* CodeReader::find(std::uint64_t address) {
   if (!identity)
     return nullptr;
   const auto [known, fresh] = known_.try_emplace(address);
-  if (fresh || known->second.identity != *identity)
+  if (fresh || known->second.identity != *identity) {
     known->second = {*identity, read(*identity)};
+    // What died while it was read may have been overwritten.
+    if (identify(address) != identity)
+      known->second = {};
+  }
   return known->second.code ? &*known->second.code : nullptr;
 }
 

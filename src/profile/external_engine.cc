@@ -1,5 +1,6 @@
 #include "profile/external_engine.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -72,6 +73,21 @@ bool ExternalEngine::wanted(std::uint32_t phase) {
   return known->second;
 }
 
+void ExternalEngine::note_engine(const SampledProcess& process) {
+  if (engine_noted_)
+    return;
+  if (process.agent_runs()) {
+    log_.note("engine", "in-process, perf cpu-clock");
+  } else if (!options_.sampling.agent || !process.agent_trouble().empty()) {
+    log_.note("engine", "external, reads without stopping");
+    if (!process.agent_trouble().empty())
+      log_.note("engine_why", process.agent_trouble());
+  } else {
+    return;
+  }
+  engine_noted_ = true;
+}
+
 void ExternalEngine::tick(Time now, nanoseconds passed) {
   look_for_children(now);
   if (!options_.sampling.phases.empty())
@@ -85,17 +101,35 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
       python_ = version_text(known.second->python()->version);
       log_.note("python", python_);
     }
+    if (known.second->python())
+      note_engine(*known.second);
+    if (!alive)
+      gone_lost_ += known.second->agent_lost();
     return !alive;
   });
   log_.tables(profile_.profile());
+  const auto since_start = [this](nanoseconds time) {
+    return static_cast<std::uint64_t>(
+        std::max(time - start_.time_since_epoch(), nanoseconds(0)).count());
+  };
+  for (ProfileSample& sample : taken_) {
+    if (sample.weight_ns != 0) {
+      sample.time_ns =
+          since_start(nanoseconds(static_cast<std::int64_t>(sample.time_ns)));
+    } else {
+      sample.time_ns = since_start(now.time_since_epoch());
+      sample.weight_ns = static_cast<std::uint64_t>(passed.count());
+    }
+  }
+  std::ranges::stable_sort(taken_, {}, &ProfileSample::time_ns);
   for (ProfileSample& sample : taken_) {
     if (!wanted(sample.phase)) {
       filtered_ += 1;
       continue;
     }
-    sample.time_ns =
-        static_cast<std::uint64_t>(nanoseconds(now - start_).count());
-    sample.weight_ns = static_cast<std::uint64_t>(passed.count());
+    // Threads hand theirs over a little late; the log's time does not go back.
+    last_time_ = std::max(last_time_, sample.time_ns);
+    sample.time_ns = last_time_;
     log_.sample(sample);
     samples_ += 1;
     torn_ += sample.flags.torn ? 1 : 0;
@@ -106,7 +140,10 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
 
 Result<> ExternalEngine::save() {
   log_.counter("samples", samples_);
-  log_.counter("lost", lost_);
+  std::uint64_t lost = lost_ + gone_lost_;
+  for (const auto& [pid, process] : processes_)
+    lost += process->agent_lost();
+  log_.counter("lost", lost);
   log_.counter("torn", torn_);
   log_.counter("cut", cut_);
   log_.counter("unreadable", unreadable_);
@@ -137,10 +174,13 @@ Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
     last = now;
     next += options_.interval;
     // A tick that comes too late stands for those that did not come: its
-    // samples weigh more.
+    // samples weigh more. Agents need no ticks of ours.
+    const bool from_outside = std::ranges::any_of(
+        processes_,
+        [](const auto& known) { return !known.second->agent_runs(); });
     const Time after = std::chrono::steady_clock::now();
     for (; next < after; next += options_.interval)
-      lost_ += 1;
+      lost_ += from_outside ? 1 : 0;
     if (now >= next_flush_) {
       next_flush_ = now + kFlush;
       TRY(save());
@@ -149,6 +189,8 @@ Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
     if (options_.duration > nanoseconds(0) && sampled >= options_.duration)
       break;
   }
+  if (!engine_noted_)
+    log_.note("engine", "external, reads without stopping");
   return save();
 }
 

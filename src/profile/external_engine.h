@@ -50,6 +50,7 @@ class ExternalEngine {
   void tick(Time now, std::chrono::nanoseconds passed);
   void look_for_children(Time now);
   void inherit_phases();
+  void note_engine(const SampledProcess& process);
   bool wanted(std::uint32_t phase);
   Result<> save();
 
@@ -63,6 +64,9 @@ class ExternalEngine {
   std::vector<ProfileSample> taken_;  // in this tick
   std::string trouble_;
   std::string python_;  // the version first seen
+  bool engine_noted_ = false;
+  std::uint64_t last_time_ = 0;
+  std::uint64_t gone_lost_ = 0;  // by agents of processes that have ended
   Time start_ = {};
   Time next_children_ = {};
   Time next_flush_ = {};

@@ -104,6 +104,7 @@ class _Table:
 
 
 _table = None
+_making = threading.Lock()
 
 
 def _current():
@@ -113,8 +114,19 @@ def _current():
         return None
     # A forked child has a table of its own.
     if _table is None or _table.pid != os.getpid():
-        _table = _Table(folder)
+        with _making:
+            if _table is None or _table.pid != os.getpid():
+                _table = _Table(folder)
     return _table
+
+
+def _after_fork():
+    global _making
+    _making = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _begin(name, frame_id):
@@ -213,6 +225,7 @@ import sys
 _here = os.path.dirname(os.path.abspath(__file__))
 try:
     import postflight_phase
+    postflight_phase._current()  # so that it is known from the start
     if os.environ.get("POSTFLIGHT_TORCH", "1") != "0":
         sys.meta_path.insert(0, postflight_phase._TorchFinder())
 except Exception:

@@ -165,6 +165,8 @@ PythonVersion python_version(std::uint64_t hex) {
 }
 
 std::string version_text(const PythonVersion& version) {
+  if (version.micro == PythonVersion::kUnknown)
+    return fmt::format("{}.{}", version.major, version.minor);
   return fmt::format("{}.{}.{}", version.major, version.minor, version.micro);
 }
 

@@ -13,7 +13,9 @@ namespace postflight {
 struct PythonVersion {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
-  std::uint32_t micro = 0;
+  std::uint32_t micro = kUnknown;
+
+  static constexpr std::uint32_t kUnknown = 1000;
 
   auto operator<=>(const PythonVersion&) const = default;
 };

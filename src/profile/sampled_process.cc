@@ -1,6 +1,8 @@
 #include "profile/sampled_process.h"
 
 #include <algorithm>
+#include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -18,6 +20,7 @@ constexpr milliseconds kLookWhenYoung{3};
 constexpr milliseconds kLookWhenOld{250};
 // New Python threads are seen at once, other threads this often.
 constexpr milliseconds kRefreshThreads{50};
+constexpr milliseconds kLookForPhases{5};
 
 }  // namespace
 
@@ -59,18 +62,104 @@ bool SampledProcess::threads_changed() {
                                *interpreter + layout.interpreter.threads)
                          : std::nullopt;
   if (!first || *first == 0) {
-    // It has ended, or become another program.
-    for (auto& [tid, thread] : threads_) {
-      thread.state = 0;
-      thread.reader.reset();
-      thread.namer.reset();
-    }
-    python_.reset();
-    codes_.reset();
-    first_thread_ = 0;
+    forget_python();
     return true;
   }
   return std::exchange(first_thread_, *first) != *first;
+}
+
+std::map<pid_t, SampledProcess::Thread>::iterator SampledProcess::add_thread(
+    pid_t tid) {
+  const auto known = threads_.try_emplace(tid, pid_, tid).first;
+  const std::string name = thread_name(pid_, tid);
+  Thread& thread = known->second;
+  // A name that is gone with its thread is not worth forgetting the old one.
+  if (name.empty() && thread.alone != 0)
+    return known;
+  thread.number = profile_.thread({.rank = options_.rank,
+                                   .pid = pid_,
+                                   .tid = tid,
+                                   .process = profile_.text(name_),
+                                   .name = profile_.text(name)});
+  thread.alone = profile_.stack(0, marker(profile_, fmt::format("[{}]", name)));
+  return known;
+}
+
+void SampledProcess::open_phases() {
+  if (options_.phases.empty() || phases_)
+    return;
+  if (Result<PhaseTableReader> table =
+          PhaseTableReader::open(phase_table_path(options_.phases, pid_)))
+    phases_.emplace(*std::move(table));
+}
+
+// It has ended, or become another program.
+void SampledProcess::forget_python() {
+  for (auto& [tid, thread] : threads_) {
+    thread.state = 0;
+    thread.reader.reset();
+    thread.namer.reset();
+  }
+  agent_namers_.clear();
+  known_phases_.clear();
+  phases_.reset();
+  python_.reset();
+  codes_.reset();
+  first_thread_ = 0;
+  agent_runs_ = false;
+}
+
+void SampledProcess::look_for_agent() {
+  if (!ring_) {
+    Result<AgentRing> ring =
+        AgentRing::open(options_.phases / fmt::format("{}.ring", pid_));
+    if (!ring)
+      return;
+    ring_.emplace(*std::move(ring));
+    generation_ = ring_->generation();
+  }
+  if (ring_->generation() != generation_) {
+    generation_ = ring_->generation();
+    forget_python();
+  }
+  if (agent_runs_ || !agent_trouble_.empty() || !python_)
+    return;
+  if (ring_->state() == AgentState::kRefused) {
+    agent_trouble_ = fmt::format(
+        "no perf events ({}); sysctl kernel.perf_event_paranoid=2, or in a "
+        "container --cap-add=PERFMON, allows them",
+        std::generic_category().message(ring_->error()));
+  } else if (ring_->state() == AgentState::kSampling) {
+    agent_runs_ = ring_->begin(python_->layout, options_.most_frames, 0);
+    if (!agent_runs_)
+      agent_trouble_ = fmt::format("Python {} is sampled from outside only",
+                                   version_text(python_->version));
+  }
+}
+
+void SampledProcess::take(const AgentSample& seen,
+                          std::vector<ProfileSample>& samples) {
+  // A thread can be older than our list of them, or gone already.
+  auto known = threads_.find(seen.tid);
+  if (known == threads_.end())
+    known = add_thread(seen.tid);
+  Thread& thread = known->second;
+  ProfileSample sample = {
+      .time_ns = seen.time_ns,
+      .weight_ns = static_cast<std::uint64_t>(options_.interval.count()),
+      .thread = thread.number,
+      .stack = thread.alone,
+      .phase = phase_number(seen.phases)};
+  seen.to(agent_stack_);
+  sample.flags.torn = seen.torn;
+  sample.flags.cut = seen.cut;
+  if (!agent_stack_.frames.empty() && codes_ != nullptr) {
+    std::unique_ptr<StackNamer>& namer = agent_namers_[seen.tid];
+    if (namer == nullptr)
+      namer = std::make_unique<StackNamer>(*codes_, profile_);
+    sample.stack = namer->name(agent_stack_, 0);
+  }
+  samples.push_back(sample);
 }
 
 void SampledProcess::refresh_threads(Time now) {
@@ -91,16 +180,7 @@ void SampledProcess::refresh_threads(Time now) {
     // Nobody profiles the profiler.
     if (tid == ::gettid())
       continue;
-    const auto [known, fresh] = threads_.try_emplace(tid, pid_, tid);
-    const std::string name = thread_name(pid_, tid);
-    Thread& thread = known->second;
-    thread.number = profile_.thread({.rank = options_.rank,
-                                     .pid = pid_,
-                                     .tid = tid,
-                                     .process = profile_.text(name_),
-                                     .name = profile_.text(name)});
-    thread.alone =
-        profile_.stack(0, marker(profile_, fmt::format("[{}]", name)));
+    add_thread(tid);
   }
   if (!python_)
     return;
@@ -119,10 +199,15 @@ void SampledProcess::refresh_threads(Time now) {
 std::uint32_t SampledProcess::phase_of(pid_t tid) {
   if (!phases_)
     return inherited_phase_;
-  const std::vector<std::uint32_t> inside = phases_->phases(tid);
-  if (inside.empty())
+  return phase_number(phases_->phases(tid));
+}
+
+std::uint32_t SampledProcess::phase_number(
+    std::span<const std::uint32_t> inside) {
+  if (inside.empty() || !phases_)
     return inherited_phase_;
-  const auto [known, fresh] = known_phases_.try_emplace(inside, 0);
+  const auto [known, fresh] = known_phases_.try_emplace(
+      std::vector<std::uint32_t>(inside.begin(), inside.end()), 0);
   if (fresh)
     for (const std::uint32_t phase : inside) {
       const SeenPhase seen = phases_->seen(phase);
@@ -161,8 +246,18 @@ bool SampledProcess::sample(Time now, std::vector<ProfileSample>& samples) {
   if (!python_)
     look_for_python(now);
   refresh_threads(now);
-  for (auto& [tid, thread] : threads_)
-    sample_thread(tid, thread, samples);
+  if (now >= next_phases_) {
+    next_phases_ = now + kLookForPhases;
+    open_phases();
+  }
+  if (options_.agent)
+    look_for_agent();
+  if (agent_runs_) {
+    ring_->drain([&](const AgentSample& seen) { take(seen, samples); });
+  } else {
+    for (auto& [tid, thread] : threads_)
+      sample_thread(tid, thread, samples);
+  }
   return !threads_.empty();
 }
 

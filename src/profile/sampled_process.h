@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "profile/agent_ring.h"
 #include "profile/code_reader.h"
 #include "profile/phase_table.h"
 #include "profile/process_memory.h"
@@ -35,6 +37,10 @@ struct SamplingOptions {
   std::int32_t rank = -1;
   // Where processes say which phases they are in; empty: nowhere.
   std::filesystem::path phases = {};
+  // Programs were started with the agent, whose rings lie there, too. Those of
+  // it that cannot be sampled so are looked at from outside.
+  bool agent = false;
+  std::chrono::nanoseconds interval{0};  // the agent's
 };
 
 // One process that is looked at from outside. It is never stopped.
@@ -50,13 +56,19 @@ class SampledProcess {
 
   pid_t pid() const { return pid_; }
   // Appends a sample of each thread that the mode asks for, without time and
-  // weight. False when the process has gone.
+  // weight, or those that the agent took since, with both; times are those of
+  // the steady clock. False when the process has gone.
   bool sample(Time now, std::vector<ProfileSample>& samples);
   // The phase of a thread, or with `tid` 0 of any that is in one; what was
   // inherited if it has none of its own.
   std::uint32_t phase_of(pid_t tid);
   // Who has no phases of its own is in those of the process that started it.
   void inherit_phase(std::uint32_t phase) { inherited_phase_ = phase; }
+  // Whether the agent inside takes the samples, and if not, why not; empty
+  // until that is decided.
+  bool agent_runs() const { return agent_runs_; }
+  const std::string& agent_trouble() const { return agent_trouble_; }
+  std::uint64_t agent_lost() const { return ring_ ? ring_->lost() : 0; }
   // What kept us from reading Python frames: a version that is not known.
   const std::string& trouble() const { return trouble_; }
   const std::optional<PythonRuntime>& python() const { return python_; }
@@ -75,6 +87,12 @@ class SampledProcess {
   void look_for_python(Time now);
   void refresh_threads(Time now);
   bool threads_changed();
+  void forget_python();
+  void open_phases();
+  std::map<pid_t, Thread>::iterator add_thread(pid_t tid);
+  void look_for_agent();
+  void take(const AgentSample& seen, std::vector<ProfileSample>& samples);
+  std::uint32_t phase_number(std::span<const std::uint32_t> inside);
   void sample_thread(pid_t tid, Thread& thread,
                      std::vector<ProfileSample>& samples);
 
@@ -91,10 +109,17 @@ class SampledProcess {
   std::optional<PhaseTableReader> phases_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> known_phases_;
   std::uint32_t inherited_phase_ = 0;
+  std::optional<AgentRing> ring_;
+  std::uint32_t generation_ = 0;
+  bool agent_runs_ = false;
+  std::string agent_trouble_;
+  RawStack agent_stack_;
+  std::map<pid_t, std::unique_ptr<StackNamer>> agent_namers_;
   std::uint64_t first_thread_ = 0;  // Python's newest, to see new ones
   Time born_ = {};
   Time next_look_ = {};
   Time next_refresh_ = {};
+  Time next_phases_ = {};
 };
 
 }  // namespace postflight

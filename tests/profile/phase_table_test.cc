@@ -99,8 +99,7 @@ TEST_F(PhaseTableTest, BelievesNothing) {
   ASSERT_EQ(size, PhaseTableLayout::kBytes);
   std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
   // Header, the first slot and the first name, byte by byte.
-  const std::size_t name =
-      PhaseTableLayout::kNamesOffset + 4;
+  const std::size_t name = PhaseTableLayout::kNamesOffset + 4;
   std::vector<std::size_t> places;
   for (std::size_t i = 8; i < 64 + PhaseTableLayout::kSlotBytes; ++i)
     places.push_back(i);

@@ -37,7 +37,8 @@ TEST(PythonLayout, KnowsVersions) {
   EXPECT_EQ(python_version(0x030b02f0), (PythonVersion{3, 11, 2}));
   EXPECT_EQ(version_text({3, 11, 2}), "3.11.2");
   EXPECT_EQ(version_in_name("/usr/lib/libpython3.9.so.1.0"),
-            (PythonVersion{3, 9, 0}));
+            (PythonVersion{.major = 3, .minor = 9}));
+  EXPECT_EQ(version_text({.major = 3, .minor = 9}), "3.9");
   EXPECT_EQ(version_in_name("/usr/bin/python"), std::nullopt);
 }
 

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "profile/python_layout.h"
+#include "profile/python_stack.h"
+#include "profile/sample_ring.h"
+
+namespace postflight {
+
+// What the agent saw on one thread. Valid while it is being handed over.
+struct AgentSample {
+  std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  pid_t tid = 0;
+  std::uint64_t frames = 0;
+  std::span<const std::uint64_t> words = {};  // pairs: code, instruction
+  std::span<const std::uint32_t> phases = {};
+  bool torn = false;
+  bool cut = false;
+  std::span<const std::uint64_t> registers = {};  // or none
+  Bytes stack = {};
+
+  // As if it had been read from outside. The address of a frame is not known,
+  // so its code and instruction stand for it.
+  void to(RawStack& stack) const;
+};
+
+// The engine's side of sample_ring.h. The profiled program could write
+// anything there: what does not fit ends the ring, and nothing else.
+class AgentRing {
+ public:
+  static Result<AgentRing> open(const std::filesystem::path& path);
+  AgentRing(AgentRing&& other) noexcept;
+  AgentRing& operator=(AgentRing&&) = delete;
+  ~AgentRing();
+
+  AgentState state() const;
+  int error() const;
+  std::uint32_t generation() const;
+  std::uint64_t lost() const;
+  // Time in the handler and samples taken there, over all.
+  std::uint64_t handler_ns() const;
+  std::uint64_t taken() const;
+  // Tells the agent where the frames are, upon which it begins. False if it
+  // cannot walk those of this version.
+  bool begin(const PythonLayout& layout, std::size_t most_frames,
+             std::size_t stack_bytes);
+  void drain(const std::function<void(const AgentSample&)>& take);
+
+ private:
+  AgentRing() = default;
+  RingHeader& header() const;
+  // Hands one record on; how long it is, or 0 if it is not one.
+  std::uint64_t take_record(
+      std::uint64_t tail, const std::function<void(const AgentSample&)>& take);
+
+  std::byte* memory_ = nullptr;
+  bool broken_ = false;
+  std::vector<std::uint64_t> copy_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,299 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "profile/agent_image.h"
+#include "profile/agent_ring.h"
+#include "profile/external_engine.h"
+#include "profile/phase_helper.h"
+#include "profile/python_child.h"
+
+namespace postflight {
+namespace {
+
+using ::testing::StartsWith;
+
+// A ring in a file, with a program's side that the test plays.
+class AgentRingTest : public ::testing::Test {
+ protected:
+  AgentRingTest() {
+    const auto header = std::make_unique<RingHeader>();
+    std::string bytes(kRingDataOffset + kRingBytes, '\0');
+    std::memcpy(bytes.data(), header.get(), sizeof(RingHeader));
+    std::ofstream(path_, std::ios::binary) << bytes;
+    file_.open(path_, std::ios::in | std::ios::out | std::ios::binary);
+  }
+
+  template <class T>
+  void put(std::size_t at, T value) {
+    file_.seekp(static_cast<std::streamoff>(at));
+    file_.write(reinterpret_cast<const char*>(&value), sizeof(value));
+    file_.flush();
+  }
+  void set_head(std::uint64_t head) { put(offsetof(RingHeader, head), head); }
+  // A sample with one frame and one phase.
+  void put_sample(std::size_t at, std::uint32_t size = 56) {
+    const std::size_t start = kRingDataOffset + at;
+    put<std::uint32_t>(start + 4, 1);
+    put<std::uint64_t>(start + 8, 1000);
+    put<std::int32_t>(start + 16, 42);
+    put<std::uint16_t>(start + 20, 1);
+    put<std::uint16_t>(start + 22, 1);
+    put<std::uint64_t>(start + 32, 0xc0de);
+    put<std::uint64_t>(start + 40, 0x77 | kEntryBit);
+    put<std::uint32_t>(start + 48, 8);
+    put<std::uint32_t>(start, size);
+  }
+  std::size_t drained() {
+    std::size_t count = 0;
+    ring_->drain([&count](const AgentSample&) { ++count; });
+    return count;
+  }
+
+  Result<TemporaryFolder> folder_ = TemporaryFolder::create();
+  std::filesystem::path path_ = folder_->path() / "1.ring";
+  std::fstream file_;
+  std::optional<AgentRing> ring_;
+};
+
+TEST_F(AgentRingTest, HandsSamplesOn) {
+  ring_.emplace(*AgentRing::open(path_));
+  put_sample(0);
+  set_head(56);
+  std::size_t count = 0;
+  ring_->drain([&count](const AgentSample& sample) {
+    ++count;
+    EXPECT_EQ(sample.time_ns, 1000U);
+    EXPECT_EQ(sample.tid, 42);
+    ASSERT_EQ(sample.phases.size(), 1U);
+    EXPECT_EQ(sample.phases[0], 8U);
+    RawStack stack;
+    sample.to(stack);
+    ASSERT_EQ(stack.frames.size(), 1U);
+    EXPECT_EQ(stack.frames[0].code, 0xc0deU);
+    EXPECT_EQ(stack.frames[0].instruction, 0x77U);
+    EXPECT_TRUE(stack.frames[0].entry);
+  });
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(drained(), 0U);
+}
+
+TEST_F(AgentRingTest, WaitsForWhatIsBeingWritten) {
+  ring_.emplace(*AgentRing::open(path_));
+  set_head(56);
+  EXPECT_EQ(drained(), 0U);
+  put_sample(0);
+  EXPECT_EQ(drained(), 1U);
+}
+
+TEST_F(AgentRingTest, EndsAtWhatDoesNotFit) {
+  for (const std::uint32_t size : {7U, 24U, 48U, 1U << 30}) {
+    put<std::uint64_t>(offsetof(RingHeader, tail), 0);
+    ring_.emplace(*AgentRing::open(path_));
+    put_sample(0, size);
+    set_head(56);
+    EXPECT_EQ(drained(), 0U) << size;
+    EXPECT_EQ(ring_->state(), AgentState::kNotPython);
+  }
+  put<std::uint64_t>(offsetof(RingHeader, tail), 0);
+  ring_.emplace(*AgentRing::open(path_));
+  set_head(kRingBytes + 8);
+  EXPECT_EQ(drained(), 0U);
+}
+
+TEST_F(AgentRingTest, TakesAnyByteAnywhereInARecord) {
+  for (std::size_t at = 0; at < 56; ++at)
+    for (const auto value : {std::byte{0xff}, std::byte{0x7f}, std::byte{16}}) {
+      put<std::uint64_t>(offsetof(RingHeader, tail), 0);
+      ring_.emplace(*AgentRing::open(path_));
+      put_sample(0);
+      put(kRingDataOffset + at, value);
+      set_head(56);
+      EXPECT_LE(drained(), 1U);
+    }
+}
+
+TEST_F(AgentRingTest, RefusesOtherFiles) {
+  const std::filesystem::path other = folder_->path() / "other";
+  std::ofstream(other) << "x";
+  const Result<AgentRing> ring = AgentRing::open(other);
+  ASSERT_FALSE(ring);
+  EXPECT_EQ(ring.error().message(), other.native() + " is no ring");
+}
+
+TEST_F(AgentRingTest, KnowsWhichPythonsTheAgentCanWalk) {
+  ring_.emplace(*AgentRing::open(path_));
+  EXPECT_FALSE(ring_->begin(*known_layout({3, 10, 0}), 500, 0));
+  EXPECT_TRUE(ring_->begin(*known_layout({3, 11, 0}), 500, 0));
+}
+
+// Programs that are started with the agent inside.
+class AgentTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Samples until there are `samples`, or the program ends.
+  Profile profile_of(std::string_view script, std::uint64_t samples) {
+    const Result<TemporaryFolder> folder = TemporaryFolder::create();
+    const auto nothing = [](const char*) -> std::optional<std::string> {
+      return std::nullopt;
+    };
+    const std::chrono::milliseconds interval(1);
+    for (const auto& environment :
+         {install_phase_helper(folder->path(), nothing),
+          install_agent(folder->path(), interval, nothing)})
+      for (const std::string& variable : *environment) {
+        const std::size_t end = variable.find('=');
+        ::setenv(variable.substr(0, end).c_str(),
+                 variable.substr(end + 1).c_str(), 1);
+      }
+    PythonChild child(GetParam(), script);
+    for (const char* const name : {"PYTHONPATH", "POSTFLIGHT_PHASES",
+                                   "LD_PRELOAD", "POSTFLIGHT_AGENT_NS"})
+      ::unsetenv(name);
+    const std::filesystem::path path = folder->path() / "log";
+    Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
+    EXPECT_TRUE(log);
+    ExternalEngine engine({.interval = interval,
+                           .sampling = {.phases = folder->path(),
+                                        .agent = true,
+                                        .interval = interval}},
+                          *log);
+    engine.add(child.pid());
+    EXPECT_TRUE(engine.run([&] { return engine.samples() < samples; }));
+    const Result<MappedFile> file = MappedFile::open(path);
+    ProfileBuilder builder;
+    EXPECT_TRUE(read_profile_log(file->bytes(), "log", {}, builder));
+    return std::move(builder.profile());
+  }
+
+  static std::vector<std::string> names(const Profile& profile,
+                                        std::uint32_t stack) {
+    std::vector<std::string> names;
+    for (; stack != 0; stack = profile.stacks[stack].parent)
+      names.push_back(
+          profile.texts[profile.frames[profile.stacks[stack].frame].name]);
+    return names;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Pythons, AgentTest,
+                         ::testing::ValuesIn(test_pythons()),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(c); },
+                               '_');
+                           return name;
+                         });
+
+TEST_P(AgentTest, FallsBackAndSaysSo) {
+  ::setenv("POSTFLIGHT_NO_PERF", "1", 1);
+  const Profile profile =
+      profile_of("def spin():\n    while True: pass\nspin()\n", 200);
+  ::unsetenv("POSTFLIGHT_NO_PERF");
+  EXPECT_EQ(profile.notes.at("engine"), "external, reads without stopping");
+  EXPECT_THAT(profile.notes.at("engine_why"),
+              StartsWith("no perf events (Permission denied); sysctl "));
+  EXPECT_EQ(names(profile, profile.samples.back().stack).front(), "spin");
+}
+
+// Where perf events are refused or the version is too old, all of this has to
+// come from outside; the result is the same.
+TEST_P(AgentTest, FollowsThreadsForksAndPhases) {
+  const Profile profile = profile_of(R"(import faulthandler, os, threading
+from postflight_phase import phase
+faulthandler.enable()
+def spin_in_thread():
+    with phase("in thread"):
+        while True: pass
+def spin_in_child():
+    while os.getppid() == parent: pass
+def spin():
+    while True: pass
+parent = os.getpid()
+if os.fork() == 0:
+    spin_in_child()
+    os._exit(0)
+threading.Thread(target=spin_in_thread, daemon=True).start()
+with phase("main"):
+    spin()
+)",
+                                     800);
+  std::set<std::string> seen;
+  for (const ProfileSample& sample : profile.samples) {
+    const auto stack = names(profile, sample.stack);
+    seen.insert((stack.empty() ? "" : stack.front()) + " in " +
+                profile.phase_name(sample.phase));
+    if (!stack.empty() && stack.front() == "spin") {
+      EXPECT_EQ(profile.phase_name(sample.phase), "main");
+    }
+  }
+  EXPECT_THAT(seen, ::testing::Contains("spin in main"));
+  EXPECT_THAT(seen, ::testing::Contains("spin_in_thread in in thread"));
+  EXPECT_THAT(seen, ::testing::Contains(StartsWith("spin_in_child in ")));
+}
+
+TEST_P(AgentTest, MixesNoTwoMoments) {
+  const Profile profile = profile_of(R"(def leaf_a(): pass
+def leaf_b(): pass
+def parent_a():
+    leaf_a(); leaf_a(); leaf_a()
+def parent_b():
+    leaf_b(); leaf_b(); leaf_b()
+def generate():
+    while True:
+        parent_a()
+        yield
+        parent_b()
+for _ in generate():
+    pass
+)",
+                                     800);
+  std::size_t leaves = 0;
+  std::size_t impossible = 0;
+  for (const ProfileSample& sample : profile.samples) {
+    const auto stack = names(profile, sample.stack);
+    if (stack.size() < 2 || !stack[0].starts_with("leaf_"))
+      continue;
+    ++leaves;
+    impossible += stack[1] == "parent_" + stack[0].substr(5) ? 0 : 1;
+  }
+  EXPECT_GT(leaves, 20U);
+  EXPECT_LE(impossible * 100, leaves);
+}
+
+// Seven parts of the work to three; the bound is five standard deviations of a
+// binomial distribution.
+TEST_P(AgentTest, FindsAKnownSplit) {
+  const Profile profile = profile_of(R"(def work(n):
+    x = 0
+    for i in range(n): x += i
+def heavy(): work(70000)
+def light(): work(30000)
+while True:
+    heavy()
+    light()
+)",
+                                     1500);
+  double heavy = 0;
+  double all = 0;
+  for (const ProfileSample& sample : profile.samples) {
+    const auto stack = names(profile, sample.stack);
+    const bool is_heavy = std::ranges::find(stack, "heavy") != stack.end();
+    const bool is_light = std::ranges::find(stack, "light") != stack.end();
+    heavy += is_heavy ? 1 : 0;
+    all += is_heavy || is_light ? 1 : 0;
+  }
+  ASSERT_GT(all, 500);
+  EXPECT_NEAR(heavy / all, 0.7, 5 * std::sqrt(0.7 * 0.3 / all));
+}
+
+}  // namespace
+}  // namespace postflight
