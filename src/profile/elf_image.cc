@@ -1,6 +1,7 @@
 #include "profile/elf_image.h"
 
 #include <algorithm>
+#include <array>
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -9,6 +10,7 @@ namespace postflight {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+constexpr std::array<std::uint32_t, 2> kSymbolTables = {SHT_DYNSYM, SHT_SYMTAB};
 
 template <class T>
 T load_struct(Bytes bytes) {
@@ -102,7 +104,7 @@ void ElfImage::each_symbol(std::uint32_t table_type, Visit visit) const {
 
 std::optional<std::uint64_t> ElfImage::symbol(std::string_view name) const {
   std::optional<std::uint64_t> address;
-  for (const std::uint32_t type : {SHT_DYNSYM, SHT_SYMTAB}) {
+  for (const std::uint32_t type : kSymbolTables) {
     each_symbol(type, [&](const Elf64_Sym& symbol, std::string_view its_name) {
       if (its_name == name)
         address = symbol.st_value;
@@ -116,7 +118,7 @@ std::optional<std::uint64_t> ElfImage::symbol(std::string_view name) const {
 
 std::vector<ElfFunction> ElfImage::functions() const {
   std::vector<ElfFunction> functions;
-  for (const std::uint32_t type : {SHT_DYNSYM, SHT_SYMTAB})
+  for (const std::uint32_t type : kSymbolTables)
     each_symbol(type, [&](const Elf64_Sym& symbol, std::string_view name) {
       const auto kind = ELF64_ST_TYPE(symbol.st_info);
       if ((kind == STT_FUNC || kind == STT_GNU_IFUNC) && !name.empty())
@@ -124,8 +126,11 @@ std::vector<ElfFunction> ElfImage::functions() const {
       return true;
     });
   std::ranges::stable_sort(functions, {}, &ElfFunction::address);
-  const auto same = std::ranges::unique(functions, {}, &ElfFunction::address);
-  functions.erase(same.begin(), same.end());
+  const auto same = std::unique(functions.begin(), functions.end(),
+                                [](const ElfFunction& a, const ElfFunction& b) {
+                                  return a.address == b.address;
+                                });
+  functions.erase(same, functions.end());
   return functions;
 }
 

@@ -73,8 +73,6 @@ struct PythonLayout {
   LineTableKind lines = LineTableKind::kLocations;
   std::uint32_t ascii_header = 0;    // before the characters of an ASCII string
   std::uint32_t compact_header = 0;  // and of others
-
-  bool operator==(const PythonLayout&) const = default;
 };
 
 // What 3.9 to 3.12 have; 3.13 and later say it themselves.

@@ -22,8 +22,6 @@ struct PythonRuntime {
   std::uint64_t code_type = 0;  // of PyCode_Type; 0: not known
   PythonVersion version = {};
   PythonLayout layout = {};
-
-  bool operator==(const PythonRuntime&) const = default;
 };
 
 // Finds Python in processes by the symbols of their programs and libraries,
