@@ -23,6 +23,14 @@ inline std::string_view as_text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Copies all of `from` to the front of `to`, which has room for it. Unlike
+// memcpy it takes empty spans, and unlike libstdc++ 12's std::ranges::copy it
+// does not go byte by byte.
+inline void copy_bytes(Bytes from, std::span<std::byte> to) {
+  if (!from.empty())
+    std::memcpy(to.data(), from.data(), from.size());
+}
+
 // Sums and products of sizes that came out of a file: nothing on overflow.
 template <std::integral T>
 constexpr std::optional<T> checked_add(T a, T b) {

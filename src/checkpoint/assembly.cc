@@ -165,6 +165,10 @@ std::string Assembly::settle() {
   return {};
 }
 
+std::uint64_t Assembly::bytes_of(const AssemblyChunk& chunk) const {
+  return dtype.size * volume(chunk.sizes);
+}
+
 AssemblyReader::AssemblyReader(const Assembly& assembly, OpenItem open_item)
     : assembly_(assembly),
       open_item_(std::move(open_item)),

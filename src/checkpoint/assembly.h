@@ -43,6 +43,8 @@ struct Assembly {
   // Says what is wrong with them: out of bounds, overlapping, not covering.
   // Empty if nothing is.
   std::string settle();
+  // Of a chunk that was found to be in bounds.
+  std::uint64_t bytes_of(const AssemblyChunk& chunk) const;
 };
 
 // Opens the item of a chunk as what it is: a tensor in row-major order that is

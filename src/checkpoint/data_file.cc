@@ -32,11 +32,11 @@ Result<std::unique_ptr<DataFile>> DataFile::part(const DataFile& whole,
 }
 
 std::unique_ptr<DataFile> DataFile::in_memory(const DataFile& whole,
-                                              std::string bytes) {
+                                              WholeStream bytes) {
   std::unique_ptr<DataFile> file(
       new DataFile(whole.path_, std::nullopt, std::nullopt, whole.limits_));
   file->memory_ = std::move(bytes);
-  file->bytes_ = as_bytes(file->memory_);
+  file->bytes_ = file->memory_->bytes();
   return file;
 }
 
@@ -66,7 +66,7 @@ Result<> DataFile::read_at(std::uint64_t offset,
   if (whole_ != nullptr)
     return whole_->read_at(begin_ + offset, to);
   if (!descriptor_) {
-    std::memcpy(to.data(), bytes().data() + offset, to.size());
+    copy_bytes(bytes().subspan(offset, to.size()), to);
     return {};
   }
   while (!to.empty()) {

@@ -14,6 +14,7 @@
 #include "checkpoint/zip_directory.h"
 #include "pickle/builder.h"
 #include "pickle/machine.h"
+#include "stream/whole_stream.h"
 
 namespace postflight {
 
@@ -30,7 +31,7 @@ class DataFile {
                                                 const Extent& extent);
   // Bytes that came out of such a stretch.
   static std::unique_ptr<DataFile> in_memory(const DataFile& whole,
-                                             std::string bytes);
+                                             WholeStream bytes);
 
   const std::filesystem::path& path() const { return path_; }
   Bytes bytes() const { return bytes_; }
@@ -61,7 +62,7 @@ class DataFile {
 
   std::filesystem::path path_;
   std::optional<MappedFile> map_;
-  std::string memory_;
+  std::optional<WholeStream> memory_;
   Bytes bytes_;
   const DataFile* whole_ = nullptr;  // that this is a part of
   std::uint64_t begin_ = 0;          // there

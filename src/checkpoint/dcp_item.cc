@@ -23,25 +23,9 @@ const ExtensionRegistry& registry_of(const Checkpoint& checkpoint) {
   return checkpoint.extensions != nullptr ? *checkpoint.extensions : built_in;
 }
 
-Result<std::string> read_all(Source& source, std::uint64_t cap) {
-  std::string text;
-  constexpr std::uint64_t kPiece = 1 << 20;
-  for (;;) {
-    const std::size_t used = text.size();
-    text.resize(used + std::max<std::size_t>(used, kPiece));
-    const std::size_t count = TRY(read_fully(
-        source, std::as_writable_bytes(std::span(text)).subspan(used)));
-    const bool ended = used + count < text.size();
-    text.resize(used + count);
-    if (text.size() > cap)
-      return fail(ErrorKind::kRefused,
-                  "it decodes to more than the {} bytes allowed "
-                  "(max_inflated_bytes)",
-                  cap);
-    if (ended)
-      return text;
-  }
-}
+// What a decoder is given room for on the word of a file, as often as what it
+// decodes: more than weights ever compress to.
+constexpr std::uint64_t kMostExpansion = 64;
 
 bool begins_zip(Bytes bytes) {
   return as_text(bytes).starts_with("PK\3\4");
@@ -132,7 +116,9 @@ Result<std::unique_ptr<ItemTensor>> open_tensor_item(
   const Extent extent =
       plain && !begins_zip(front) ? Extent{0, file.size()} : chunk.extent;
   auto item = std::make_unique<ItemTensor>(
-      TRY(open_item_file(checkpoint, file, extent, chunk.transforms)), !plain);
+      TRY(open_item_file(checkpoint, file, extent, chunk.transforms,
+                         assembly.bytes_of(chunk))),
+      !plain);
   TRY(item->open(assembly, chunk));
   return item;
 }
@@ -146,7 +132,7 @@ std::string place_of(const Assembly& assembly, const AssemblyChunk& chunk) {
 
 Result<std::unique_ptr<DataFile>> open_item_file(
     const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
-    const std::vector<std::string>& transforms) {
+    const std::vector<std::string>& transforms, std::uint64_t expected) {
   if (transforms.empty())
     return DataFile::part(file, extent);
   std::vector<TransformRequest> requests;
@@ -158,10 +144,14 @@ Result<std::unique_ptr<DataFile>> open_item_file(
   settings.limits = file.limits();
   const TransformChain chain =
       TRY(TransformChain::make(registry_of(checkpoint), requests, settings));
-  MemorySource below(TRY(slice(file.bytes(), extent.offset, extent.size)));
+  const Bytes encoded = TRY(slice(file.bytes(), extent.offset, extent.size));
+  MemorySource below(encoded);
   const std::unique_ptr<Source> source = TRY(chain.transform_from(below));
+  const std::uint64_t room =
+      std::min(expected, encoded.size() * kMostExpansion);
   return DataFile::in_memory(
-      file, TRY(read_all(*source, file.limits().max_inflated_bytes)));
+      file,
+      TRY(WholeStream::read(*source, room, file.limits().max_inflated_bytes)));
 }
 
 OpenItem item_opener(const Checkpoint& checkpoint) {

@@ -11,9 +11,9 @@
 namespace postflight {
 
 // One item of a distributed checkpoint as a file of its own: the stretch it
-// lies at, or what comes out of its transforms.
+// lies at, or what comes out of its transforms, about `expected` bytes.
 Result<std::unique_ptr<DataFile>> open_item_file(
     const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
-    const std::vector<std::string>& transforms);
+    const std::vector<std::string>& transforms, std::uint64_t expected = 0);
 
 }  // namespace postflight

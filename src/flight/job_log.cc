@@ -25,7 +25,7 @@ class RejoinedSource : public Source {
     if (front_.empty())
       return rest_.read(to);
     const std::size_t count = std::min(front_.size(), to.size());
-    std::ranges::copy(front_.first(count), to.begin());
+    copy_bytes(front_.first(count), to);
     front_ = front_.subspan(count);
     return Taken{count, false};
   }

@@ -80,9 +80,9 @@ Result<> derive(const SecretKey& key, Bytes front, StreamKey& out) {
   std::string digest = "SHA256";
   std::string info = std::string(kInfo) + std::string(as_text(front));
   std::array<std::byte, SecretKey::kSize> secret;
-  std::ranges::copy(key.bytes(), secret.begin());
+  copy_bytes(key.bytes(), secret);
   std::array<std::byte, kSaltSize> salt;
-  std::ranges::copy(front.subspan(kSaltAt, kSaltSize), salt.begin());
+  copy_bytes(front.subspan(kSaltAt, kSaltSize), salt);
   const std::array<OSSL_PARAM, 5> parameters = {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(),
                                        digest.size()),
@@ -114,7 +114,7 @@ class AeadSeal : public Seal {
 
   Result<> write_front(std::span<std::byte> front) override {
     std::ranges::fill(front, std::byte{0});
-    std::ranges::copy(as_bytes(kMagic), front.begin());
+    copy_bytes(as_bytes(kMagic), front);
     front[kCipherAt] = std::byte{cipher_};
     if (RAND_bytes(raw(front.subspan(kSaltAt)), kSaltSize) != 1)
       return library_failed();
@@ -148,7 +148,7 @@ class AeadSeal : public Seal {
   Result<> open(BlockPlace place, Bytes sealed, Bytes tag,
                 std::span<std::byte> plain) override {
     std::array<std::byte, kTagSize> expected;
-    std::ranges::copy(tag, expected.begin());
+    copy_bytes(tag, expected);
     if (!set_nonce(place) || !update(sealed, plain) ||
         EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_SET_TAG, kTagSize,
                             expected.data()) != 1)

@@ -1,7 +1,6 @@
 #include "stream/built_in.h"
 #include "stream/sealed_blocks.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -19,7 +18,7 @@ class ChecksumSeal : public Seal {
   std::size_t tag_size() const override { return sizeof(XXH64_hash_t); }
 
   Result<> write_front(std::span<std::byte> front) override {
-    std::ranges::copy(as_bytes(kMagic), front.begin());
+    copy_bytes(as_bytes(kMagic), front);
     return {};
   }
 
@@ -33,7 +32,7 @@ class ChecksumSeal : public Seal {
 
   Result<> close(BlockPlace place, Bytes plain, std::span<std::byte> sealed,
                  std::span<std::byte> tag) override {
-    std::ranges::copy(plain, sealed.begin());
+    copy_bytes(plain, sealed);
     const XXH64_hash_t hash = hash_of(place, plain);
     std::memcpy(tag.data(), &hash, sizeof(hash));
     return {};
@@ -44,7 +43,7 @@ class ChecksumSeal : public Seal {
     if (load_little_endian<XXH64_hash_t>(tag.data()) != hash_of(place, sealed))
       return fail(ErrorKind::kCorrupt,
                   "its checksum does not hold: it was damaged or moved");
-    std::ranges::copy(sealed, plain.begin());
+    copy_bytes(sealed, plain);
     return {};
   }
 

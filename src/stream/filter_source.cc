@@ -10,17 +10,25 @@ FilterSource::FilterSource(Source& below, std::unique_ptr<Filter> filter,
                            std::size_t buffer_size)
     : below_(below),
       filter_(std::move(filter)),
-      buffer_(std::max<std::size_t>(buffer_size, 1)) {}
+      buffer_size_(std::max<std::size_t>(buffer_size, 1)) {}
+
+Result<bool> FilterSource::more_input() {
+  if (const std::optional<Bytes> rest = below_.take_rest()) {
+    input_ = *rest;
+    below_ended_ = true;
+    return true;
+  }
+  buffer_.resize(buffer_size_);
+  const Taken taken = TRY(below_.read(buffer_));
+  below_ended_ = taken.at_end;
+  input_ = Bytes(buffer_).first(taken.count);
+  return !taken.would_block();
+}
 
 Result<Taken> FilterSource::read(std::span<std::byte> to) {
   while (!damage_ && !done_) {
-    if (input_.empty() && !below_ended_) {
-      const Taken taken = TRY(below_.read(buffer_));
-      if (taken.would_block())
-        return Taken{};
-      below_ended_ = taken.at_end;
-      input_ = Bytes(buffer_).first(taken.count);
-    }
+    if (input_.empty() && !below_ended_ && !TRY(more_input()))
+      return Taken{};
     std::span<std::byte> room = to;
     const std::size_t had = input_.size();
     Result<FilterState> state = filter_->step(

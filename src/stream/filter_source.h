@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace postflight {
@@ -13,7 +14,8 @@ namespace postflight {
 // enough to make calls rare, small enough to stay in the processor's cache.
 constexpr std::size_t kStreamBuffer = 128 << 10;
 
-// What comes out of a filter over `below`, which has to outlive it.
+// What comes out of a filter over `below`, which has to outlive it. Bytes that
+// lie in memory are read there. Of others it holds no more than `buffer_size`.
 class FilterSource : public Source {
  public:
   FilterSource(Source& below, std::unique_ptr<Filter> filter,
@@ -31,10 +33,14 @@ class FilterSource : public Source {
     std::string message;
   };
 
+  // False if nothing has arrived.
+  Result<bool> more_input();
+
   Source& below_;
   std::unique_ptr<Filter> filter_;
-  std::vector<std::byte> buffer_;
-  Bytes input_;  // what the filter has not used of the buffer
+  std::size_t buffer_size_;
+  std::vector<std::byte> buffer_;  // made when it is needed
+  Bytes input_;                    // what the filter has not used yet
   bool below_ended_ = false;
   bool done_ = false;
   std::optional<Damage> damage_;

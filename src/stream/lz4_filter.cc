@@ -1,6 +1,7 @@
 #include "stream/built_in.h"
 #include "stream/pending.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -116,7 +117,8 @@ class Lz4Decoder : public Filter {
           return fail(ErrorKind::kCorrupt, "there is no lz4 data: it is empty");
         return FilterState::kDone;
       }
-      std::size_t used = in.size();
+      const bool held_back = holds_back_;
+      std::size_t used = held_back ? 0 : std::min(in.size(), next_piece());
       std::size_t made = out.size();
       const std::size_t status = LZ4F_decompress(
           context_.get(), out.data(), &made, in.data(), &used, nullptr);
@@ -130,7 +132,9 @@ class Lz4Decoder : public Filter {
       in = in.subspan(used);
       out = out.subspan(made);
       in_frame_ = status != 0;
-      if (in_frame_ && used == 0 && made == 0) {
+      wanted_ = in_frame_ ? status : kFirstPiece;
+      holds_back_ = in_frame_ && out.empty();
+      if (in_frame_ && used == 0 && made == 0 && !held_back) {
         if (stage != FilterStage::kLast)
           return FilterState::kNeedsInput;
         return fail(ErrorKind::kCorrupt,
@@ -142,8 +146,20 @@ class Lz4Decoder : public Filter {
   }
 
  private:
+  static constexpr std::size_t kFirstPiece = LZ4F_HEADER_SIZE_MIN;
+  static constexpr std::size_t kBlockHeader = 4;
+
+  // What the library asks for is a block and the header of the next. It gets
+  // one after the other, and nothing while it may hold bytes back: on an error
+  // it does not say what it had decoded.
+  std::size_t next_piece() const {
+    return wanted_ > kBlockHeader ? wanted_ - kBlockHeader : wanted_;
+  }
+
   DecoderContext context_;
   bool in_frame_ = false;
+  bool holds_back_ = false;  // perhaps, as all room was used
+  std::size_t wanted_ = kFirstPiece;
   std::uint64_t used_ = 0;
   std::uint64_t made_ = 0;
 };

@@ -15,6 +15,7 @@ class MemorySource : public Source {
   Result<Taken> read(std::span<std::byte> to) override;
   std::uint64_t tell() const override { return position_; }
   bool seekable() const override { return true; }
+  std::optional<Bytes> take_rest() override;
   Result<> seek(std::uint64_t position) override;
 
  private:

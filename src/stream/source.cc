@@ -1,7 +1,5 @@
 #include "stream/source.h"
 
-#include "base/bytes.h"
-
 #include <algorithm>
 #include <vector>
 

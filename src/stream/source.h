@@ -1,9 +1,11 @@
 #pragma once
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace postflight {
@@ -30,6 +32,9 @@ class Source {
   virtual std::uint64_t tell() const = 0;
 
   virtual bool seekable() const { return false; }
+  // Takes all that is left as it lies in memory, if it does; it is then neither
+  // copied nor read again, and valid as long as what this source reads.
+  virtual std::optional<Bytes> take_rest() { return std::nullopt; }
   // Goes to a position as tell() gives it. One past the end is read as the
   // end.
   virtual Result<> seek(std::uint64_t position);

@@ -44,6 +44,7 @@ class ChainSource : public Source {
   }
   std::uint64_t tell() const override { return back_.tell(); }
   bool seekable() const override { return back_.seekable(); }
+  std::optional<Bytes> take_rest() override { return back_.take_rest(); }
   Result<> seek(std::uint64_t position) override {
     return back_.seek(position);
   }

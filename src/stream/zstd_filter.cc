@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <span>
 
+// For ZSTD_getFrameHeader and ZSTD_decompressBound; we link the archive that
+// belongs to this header.
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -18,6 +21,7 @@ struct FreeDecoder {
 using DecoderContext = std::unique_ptr<ZSTD_DCtx, FreeDecoder>;
 
 constexpr std::size_t kMagicSize = 4;
+constexpr std::size_t kBlockHeader = 3;
 
 bool begins_frame(std::uint32_t magic) {
   return magic == ZSTD_MAGICNUMBER ||
@@ -32,6 +36,8 @@ class ZstdDecoder : public Filter {
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
                            FilterStage stage) override {
     for (;;) {
+      if (!in_frame_ && magic_size_ == 0 && decode_frame(in, out))
+        continue;
       if (!in_frame_ && !TRY(begin_frame(in))) {
         if (stage != FilterStage::kLast)
           return FilterState::kNeedsInput;
@@ -52,13 +58,42 @@ class ZstdDecoder : public Filter {
   }
 
  private:
+  // Decodes a frame that is there as a whole, straight to where there is room
+  // for it: that is faster by a third than by way of a window. If it fails
+  // nothing has happened, and decoding it in pieces says why.
+  bool decode_frame(Bytes& in, std::span<std::byte>& out) {
+    ZSTD_frameHeader header;
+    if (in.size() < kMagicSize ||
+        load_little_endian<std::uint32_t>(in.data()) != ZSTD_MAGICNUMBER ||
+        ZSTD_getFrameHeader(&header, in.data(), in.size()) != 0 ||
+        header.windowSize > std::bit_floor(max_window_))
+      return false;
+    const std::size_t size = ZSTD_findFrameCompressedSize(in.data(), in.size());
+    if (ZSTD_isError(size) != 0)
+      return false;
+    const unsigned long long bound = ZSTD_decompressBound(in.data(), size);
+    if (bound == ZSTD_CONTENTSIZE_ERROR || bound > out.size())
+      return false;
+    // No more room than that, or too large blocks of one byte would pass.
+    const std::size_t made =
+        ZSTD_decompressDCtx(context_.get(), out.data(),
+                            static_cast<std::size_t>(bound), in.data(), size);
+    if (ZSTD_isError(made) != 0)
+      return false;
+    in = in.subspan(size);
+    out = out.subspan(made);
+    used_ += size;
+    made_ += made;
+    ++frames_;
+    return true;
+  }
+
   // True once a frame began and its magic number was passed on. We look at
   // that ourselves, as the library would also decode formats that no torch
   // ever wrote.
   Result<bool> begin_frame(Bytes& in) {
     const std::size_t count = std::min(in.size(), kMagicSize - magic_size_);
-    std::ranges::copy(in.first(count),
-                      magic_.begin() + static_cast<int>(magic_size_));
+    copy_bytes(in.first(count), std::span(magic_).subspan(magic_size_));
     magic_size_ += count;
     in = in.subspan(count);
     if (magic_size_ < kMagicSize)
@@ -68,17 +103,22 @@ class ZstdDecoder : public Filter {
                   used_);
     magic_size_ = 0;
     in_frame_ = true;
-    wanted_ = kMagicSize;
+    wanted_ = kMagicSize + kBlockHeader;
     Bytes magic(magic_);
     std::span<std::byte> no_room;
     TRY(decode_some(magic, no_room));
     return true;
   }
 
-  // Gives the library what it asked for, a block at most: on an error it does
-  // not say what it had decoded before.
+  // What the library asks for is a block and the header of the next. It gets
+  // one after the other, and nothing while it may hold bytes back: on an error
+  // it does not say what it had decoded.
   Result<> decode_some(Bytes& in, std::span<std::byte>& out) {
-    ZSTD_inBuffer from{in.data(), std::min(in.size(), wanted_), 0};
+    std::size_t piece =
+        wanted_ > kBlockHeader ? wanted_ - kBlockHeader : wanted_;
+    if (holds_back_)
+      piece = 0;
+    ZSTD_inBuffer from{in.data(), std::min(in.size(), piece), 0};
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     const std::size_t status =
         ZSTD_decompressStream(context_.get(), &to, &from);
@@ -89,6 +129,7 @@ class ZstdDecoder : public Filter {
     if (ZSTD_isError(status) != 0)
       return broken(status);
     wanted_ = std::max<std::size_t>(status, 1);
+    holds_back_ = status != 0 && to.size > 0 && to.pos == to.size;
     if (status == 0) {
       in_frame_ = false;
       ++frames_;
@@ -128,7 +169,8 @@ class ZstdDecoder : public Filter {
   bool in_frame_ = false;
   std::array<std::byte, kMagicSize> magic_{};
   std::size_t magic_size_ = 0;  // how much of it has arrived
-  std::size_t wanted_ = kMagicSize;
+  std::size_t wanted_ = 0;
+  bool holds_back_ = false;  // perhaps, as all room was used
   std::uint64_t frames_ = 0;
   std::uint64_t used_ = 0;
   std::uint64_t made_ = 0;

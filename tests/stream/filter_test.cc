@@ -53,6 +53,18 @@ TEST(MemorySource, ReadsToItsEndAndSeeks) {
   EXPECT_EQ(drain(source), (Drained{""}));
 }
 
+TEST(MemorySource, LendsWhatIsLeft) {
+  MemorySource source(as_bytes("abcdef"));
+  ASSERT_TRUE(source.seek(4));
+  EXPECT_EQ(as_text(*source.take_rest()), "ef");
+  EXPECT_EQ(source.tell(), 6u);
+  EXPECT_EQ(drain(source), (Drained{""}));
+  ASSERT_TRUE(source.seek(9));
+  EXPECT_EQ(as_text(*source.take_rest()), "");
+  EXPECT_EQ(source.tell(), 9u);
+  EXPECT_FALSE(CutSource("abc", {1}).take_rest());
+}
+
 TEST(Source, FillsAcrossPiecesButDoesNotWait) {
   CutSource pieces("abcdef", {1, 2});
   std::string text(5, ' ');

@@ -67,4 +67,12 @@ inline Drained decoded(const TransformChain& transforms, std::string_view data,
   return drain(*source, piece);
 }
 
+// Read where it lies, into room enough for all of it.
+inline Drained decoded_whole(const TransformChain& transforms,
+                             std::string_view data) {
+  MemorySource below(as_bytes(data));
+  const std::unique_ptr<Source> source = must(transforms.transform_from(below));
+  return drain(*source, 1 << 20);
+}
+
 }  // namespace postflight

@@ -124,6 +124,87 @@ RC_GTEST_PROP(Transforms, AnyChainBringsBackItsInput,
                                   *rc::gen::inRange<std::size_t>(1, 200));
   RC_ASSERT(drained.error == "");
   RC_ASSERT(drained.bytes == text);
+  RC_ASSERT(decoded_whole(transforms, data) == Drained{text});
+}
+
+// One change to bytes, wherever and of whatever kind.
+std::string damaged(std::string data) {
+  const auto place = [&] {
+    return *rc::gen::inRange<std::size_t>(0, data.size() + 1);
+  };
+  std::size_t begin = place();
+  std::size_t end = place();
+  if (begin > end)
+    std::swap(begin, end);
+  const std::string part = data.substr(begin, end - begin);
+  switch (*rc::gen::inRange(0, 5)) {
+    case 0:
+      return data.substr(0, end);
+    case 1:
+      return data.substr(0, begin) + data.substr(end);
+    case 2:
+      return data.substr(0, end) + part + data.substr(end);
+    case 3: {
+      // Two neighbours change places.
+      const std::size_t middle = begin + part.size() / 2;
+      std::rotate(data.begin() + static_cast<std::ptrdiff_t>(begin),
+                  data.begin() + static_cast<std::ptrdiff_t>(middle),
+                  data.begin() + static_cast<std::ptrdiff_t>(end));
+      return data;
+    }
+    default:
+      if (begin < data.size())
+        data[begin] =
+            static_cast<char>(data[begin] ^ 1 << *rc::gen::inRange(0, 8));
+      return data;
+  }
+}
+
+RC_GTEST_PROP(Transforms, NoDamageGoesUnnoticedBehindASeal,
+              (const std::string& text)) {
+  auto texts = *rc::gen::resize(3, rc::gen::container<std::vector<std::string>>(
+                                       rc::gen::elementOf(kAll)));
+  texts.push_back(*rc::gen::elementOf(std::vector<std::string>{
+      "stream.checksum@postflight/1:block=7", "stream.aead@postflight/1",
+      "stream.aead@postflight/1:cipher=chacha20-poly1305,block=5"}));
+  const TransformChain transforms = chain(texts);
+  const std::string data = encoded(transforms, text);
+  const std::string changed = damaged(data);
+  RC_PRE(changed != data);
+  for (const Drained& drained :
+       {decoded(transforms, changed), decoded_whole(transforms, changed)}) {
+    RC_ASSERT(drained.error != "");
+    RC_ASSERT(text.starts_with(drained.bytes));
+  }
+}
+
+// Bytes that are read where they lie, with room for everything, take other
+// ways than those that come and go in pieces.
+RC_GTEST_PROP(Transforms, DamageComesToTheSameWholeAndInPieces,
+              (const std::string& text)) {
+  const TransformChain transforms = chain({*rc::gen::elementOf(kAll)});
+  const std::string changed =
+      damaged(encoded(transforms, text + sample_text()));
+  const Drained whole = decoded_whole(transforms, changed);
+  const Drained pieces = decoded(transforms, changed, {11}, 17, 100);
+  // Near which byte the damage is depends on what was at hand.
+  RC_ASSERT(pieces.bytes == whole.bytes);
+  RC_ASSERT(pieces.error.empty() == whole.error.empty());
+}
+
+RC_GTEST_PROP(Transforms, NothingIsReadWithAnotherKey,
+              (const std::string& text)) {
+  const SecretKey other = must(SecretKey::from_hex(std::string(64, '7')));
+  const auto with = *rc::gen::elementOf(std::vector<std::string>{
+      "stream.aead@postflight/1",
+      "stream.aead@postflight/1:cipher=chacha20-poly1305,block=5"});
+  const std::string data = encoded(chain({"stream.zstd/1", with}), text);
+  TransformSettings settings;
+  settings.key = &other;
+  const Drained drained =
+      decoded_whole(chain({"stream.zstd/1", with}, settings), data);
+  RC_ASSERT(drained.bytes == "");
+  RC_ASSERT(drained.error.find("the key is wrong") != drained.error.npos);
 }
 
 // What a writer makes is the same bytes however they reach it, as long as it is

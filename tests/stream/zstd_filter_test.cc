@@ -56,7 +56,7 @@ TEST(ZstdDecoder, ChecksTheChecksum) {
   data.back() ^= 1;
   const Drained drained = decoded(data);
   EXPECT_EQ(drained.error,
-            "the zstd data is damaged near byte 13, decoded to 4 bytes: "
+            "the zstd data is damaged near byte 14, decoded to 4 bytes: "
             "Restored data doesn't match checksum");
 }
 
