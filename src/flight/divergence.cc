@@ -1,9 +1,11 @@
 #include "flight/divergence.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <string_view>
-#include <unordered_map>
+
+#include "base/worker_pool.h"
 
 namespace postflight {
 namespace {
@@ -13,29 +15,22 @@ namespace {
 // same.
 class Meanings {
  public:
-  explicit Meanings(const Tables& tables) : tables_(&tables) {}
-
-  std::uint32_t of(CallId id) {
-    if (known_.size() <= id.value)
-      known_.resize(tables_->call_count(), kUnknown);
-    std::uint32_t& meaning = known_[id.value];
-    if (meaning == kUnknown) {
-      const Call& call = tables_->call(id);
+  explicit Meanings(const Tables& tables) {
+    Interner<std::uint32_t> meanings;
+    meanings_.reserve(tables.call_count());
+    for (std::uint32_t id = 0; id < tables.call_count(); ++id) {
+      const Call& call = tables.call({id});
       const std::uint32_t parts[] = {
           call.name.value, call.inputs.value, call.outputs.value,
           call.input_dtypes.value, call.output_dtypes.value};
-      meaning = meanings_.intern(parts);
+      meanings_.push_back(meanings.intern(parts));
     }
-    return meaning;
   }
 
- private:
-  static constexpr std::uint32_t kUnknown =
-      std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t of(CallId id) const { return meanings_[id.value]; }
 
-  const Tables* tables_;
-  std::vector<std::uint32_t> known_;
-  Interner<std::uint32_t> meanings_;
+ private:
+  std::vector<std::uint32_t> meanings_;
 };
 
 class Search {
@@ -45,7 +40,7 @@ class Search {
         job_(timeline.job()),
         meanings_(timeline.job().tables) {}
 
-  std::optional<Divergence> in(GroupId group) {
+  std::optional<Divergence> in(GroupId group) const {
     const std::span<const Lane> lanes = timeline_.lanes(group);
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -56,9 +51,10 @@ class Search {
       }
     // Each lane is walked once, beside the others.
     std::vector<std::size_t> next(lanes.size(), 0);
+    std::vector<Passed> passed;
     while (first <= last) {
       std::int64_t following = std::numeric_limits<std::int64_t>::max();
-      passed_.clear();
+      passed.clear();
       bool same = true;
       std::uint32_t meaning = 0;
       for (std::size_t i = 0; i < lanes.size(); ++i) {
@@ -66,9 +62,9 @@ class Search {
         if (next[i] < slots.size() && slots[next[i]].sequence == first) {
           const CallId call = lanes[i].dump->entries.call(slots[next[i]].entry);
           const std::uint32_t own = meanings_.of(call);
-          same &= passed_.empty() || own == meaning;
+          same &= passed.empty() || own == meaning;
           meaning = own;
-          passed_.push_back({lanes[i].rank, call});
+          passed.push_back({lanes[i].rank, call});
           ++next[i];
         }
         if (next[i] < slots.size())
@@ -76,7 +72,7 @@ class Search {
       }
       if (!same)
         if (std::optional<Disagreement> found =
-                compare_arguments(job_, passed_, lanes.size()))
+                compare_arguments(job_, passed, lanes.size()))
           return Divergence{group, first, *std::move(found), 0};
       first = following;
       if (following == std::numeric_limits<std::int64_t>::max())
@@ -86,7 +82,7 @@ class Search {
   }
 
   // Do the minority's later operations equal those of the majority, moved?
-  int skipped(const Divergence& divergence) {
+  int skipped(const Divergence& divergence) const {
     constexpr int kFarthest = 64;
     const Lane* const few =
         timeline_.lane(divergence.group, divergence.disagreement.minority[0]);
@@ -115,7 +111,7 @@ class Search {
  private:
   // At least three in a row, or all there are if the first is a telling one.
   bool equal_from(const Lane& a, std::int64_t a_first, const Lane& b,
-                  std::int64_t b_first) {
+                  std::int64_t b_first) const {
     constexpr int kEnough = 8;
     int equal = 0;
     for (; equal < kEnough; ++equal) {
@@ -133,19 +129,28 @@ class Search {
   const Timeline& timeline_;
   const Job& job_;
   Meanings meanings_;
-  std::vector<Passed> passed_;
 };
 
 }  // namespace
 
 std::vector<Divergence> find_divergences(const Timeline& timeline) {
-  Search search(timeline);
+  const Search search(timeline);
   std::vector<Divergence> found;
-  for (std::uint32_t g = 0; g < timeline.job().groups.size(); ++g)
-    if (std::optional<Divergence> divergence = search.in({g})) {
-      divergence->skipped = search.skipped(*divergence);
-      found.push_back(*std::move(divergence));
-    }
+  [[maybe_unused]] const Result<> searched = WorkerPool().map_ordered(
+      timeline.job().groups.size(),
+      [&](std::size_t group) {
+        std::optional<Divergence> divergence =
+            search.in({static_cast<std::uint32_t>(group)});
+        if (divergence)
+          divergence->skipped = search.skipped(*divergence);
+        return divergence;
+      },
+      [&](std::size_t, std::optional<Divergence> divergence) -> Result<> {
+        if (divergence)
+          found.push_back(*std::move(divergence));
+        return {};
+      });
+  assert(searched);
   return found;
 }
 

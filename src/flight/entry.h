@@ -72,7 +72,12 @@ class Entries {
   // Single fields, for those who look at one of all entries.
   CallId call(std::size_t index) const { return calls_[index]; }
   std::int64_t sequence(std::size_t index) const { return sequences_[index]; }
+  std::int64_t p2p_sequence(std::size_t index) const {
+    return p2p_sequences_[index];
+  }
   std::int64_t created(std::size_t index) const { return created_[index]; }
+  std::int64_t started(std::size_t index) const { return started_[index]; }
+  std::int64_t completed(std::size_t index) const { return completed_[index]; }
   State state(std::size_t index) const {
     return static_cast<State>(states_[index] & kState);
   }

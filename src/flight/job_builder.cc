@@ -7,9 +7,9 @@
 #include "flight/job_builder.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "flight/rank_set.h"
 
@@ -265,18 +265,19 @@ GroupId JobBuilder::resolve(Arrived& arrived, const Call& call) {
 }
 
 void JobBuilder::list_groups_of_ranks() {
+  // Which rank's list each group was put into last.
+  std::vector<const Arrived*> listed(job_.groups.size());
   for (Arrived& arrived : arrived_) {
-    std::set<GroupId> groups;
+    std::vector<GroupId>& groups = arrived.dump.groups;
+    const auto list = [&](GroupId group) {
+      if (std::exchange(listed[group.value], &arrived) != &arrived)
+        groups.push_back(group);
+    };
     for (const auto& [name, id] : arrived.groups)
-      groups.insert(id);
-    CallId last = {~std::uint32_t{0}};
-    for (std::size_t i = 0; i < arrived.dump.entries.size(); ++i) {
-      const CallId call = arrived.dump.entries.call(i);
-      if (call != last)
-        groups.insert(job_.tables.call(call).group);
-      last = call;
-    }
-    arrived.dump.groups.assign(groups.begin(), groups.end());
+      list(id);
+    for (std::size_t i = 0; i < arrived.dump.entries.size(); ++i)
+      list(job_.tables.call(arrived.dump.entries.call(i)).group);
+    std::ranges::sort(groups);
   }
 }
 

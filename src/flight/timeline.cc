@@ -9,9 +9,12 @@
 #include "flight/timeline.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <set>
 #include <string_view>
+
+#include "base/worker_pool.h"
 
 namespace postflight {
 namespace {
@@ -57,15 +60,13 @@ Timeline::Timeline(const Job& job)
     : job_(&job),
       transfers_(job.ranks.size()),
       with_transfers_(job.groups.size()),
-      own_lanes_(job.groups.size()),
       name_completes_(job.tables.text_count()),
       latest_(job.ranks.size()),
       latest_completions_(job.ranks.size()),
       has_starts_(job.ranks.size()) {
   find_backends();
   make_lanes();
-  for (std::size_t i = 0; i < job.ranks.size(); ++i)
-    fill(i);
+  fill_all();
   set_bounds();
   settle_weak();
   find_stale();
@@ -111,20 +112,22 @@ void Timeline::make_lanes() {
     }
 }
 
-bool Timeline::is_done(const Entry& entry) const {
-  if (entry.state != State::kCompleted)
-    return entry.retired && !completes(entry);
+bool Timeline::is_done(const RankDump& dump, std::size_t entry) const {
+  const Entries& entries = dump.entries;
+  const Call& call = job_->tables.call(entries.call(entry));
+  if (entries.state(entry) != State::kCompleted)
+    return entries.retired(entry) && !name_completes_[call.name.value];
   // What ends only after its time-out was ended by the abort.
-  const std::int64_t timeout = job_->call(entry).timeout_ms;
-  return !entry.retired || timeout <= 0 || entry.completed == 0 ||
-         elapsed(entry.created, entry.completed) / 1'000'000 < timeout;
+  const std::int64_t end = entries.completed(entry);
+  return !entries.retired(entry) || call.timeout_ms <= 0 || end == 0 ||
+         elapsed(entries.created(entry), end) / 1'000'000 < call.timeout_ms;
 }
 
 // A dump of active work only lists nothing that is done, though the status of
 // its groups says that something was.
 bool Timeline::is_only_active(const RankDump& dump) const {
   for (std::size_t i = 0; i < dump.entries.size(); ++i)
-    if (is_done(dump.entries[i]))
+    if (is_done(dump, i))
       return false;
   const bool has_past = std::ranges::any_of(
       dump.statuses,
@@ -134,38 +137,73 @@ bool Timeline::is_only_active(const RankDump& dump) const {
   return has_past || starts_late;
 }
 
+void Timeline::fill_all() {
+  const auto calls = static_cast<std::uint32_t>(operations_.size());
+  for (std::uint32_t id = 0; id < calls; ++id)
+    if (const GroupId group = job_->tables.call({id}).group;
+        operations_[id].point_to_point() &&
+        group.value < with_transfers_.size())
+      with_transfers_[group.value] = 1;
+  // A rank fills its own lanes only, so that several can do it at once.
+  constexpr std::size_t kAtOnce = 16;
+  const std::size_t ranks = job_->ranks.size();
+  [[maybe_unused]] const Result<> filled = WorkerPool().map_ordered(
+      (ranks + kAtOnce - 1) / kAtOnce,
+      [&](std::size_t block) {
+        const std::size_t end = std::min(ranks, (block + 1) * kAtOnce);
+        for (std::size_t i = block * kAtOnce; i < end; ++i)
+          fill(i);
+        return true;
+      },
+      [](std::size_t, bool) -> Result<> { return {}; });
+  assert(filled);
+}
+
 void Timeline::fill(std::size_t rank_index) {
   const RankDump& dump = job_->ranks[rank_index];
   const bool only_active = is_only_active(dump);
-  for (const GroupId group : dump.groups) {
+  std::vector<Lane*> lanes(dump.groups.size());  // nullptr: it is no member
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const GroupId group = dump.groups[i];
     const std::int32_t place = job_->group(group).place(dump.rank);
     if (place < 0)
       continue;
-    Lane& lane = lanes_[group.value][static_cast<std::size_t>(place)];
-    lane.only_active = only_active;
-    own_lanes_[group.value] = &lane;
+    lanes[i] = &lanes_[group.value][static_cast<std::size_t>(place)];
+    lanes[i]->only_active = only_active;
   }
   std::vector<Transfer>& transfers = transfers_[rank_index];
   // Where each group's transfers that no closing entry has ended yet begin.
   std::map<GroupId, std::size_t> open;
 
+  std::int64_t latest = 0;
+  std::int64_t latest_completion = 0;
+  bool has_starts = false;
+  GroupId group = {~std::uint32_t{0}};
+  Lane* lane_at = nullptr;
   for (std::size_t i = 0; i < dump.entries.size(); ++i) {
-    const Entry entry = dump.entries[i];
-    const Call& call = job_->call(entry);
-    const Operation& operation = operations_[entry.call.value];
+    const CallId call_id = dump.entries.call(i);
+    const Call& call = job_->tables.call(call_id);
+    const Operation& operation = operations_[call_id.value];
     const auto index = static_cast<std::uint32_t>(i);
-    latest_[rank_index] = std::max(
-        {latest_[rank_index], entry.created, entry.completed, entry.started});
-    latest_completions_[rank_index] =
-        std::max(latest_completions_[rank_index], entry.completed);
-    has_starts_[rank_index] |= entry.started != 0;
-    if (own_lanes_[call.group.value] == nullptr)
+    latest = std::max({latest, dump.entries.created(i),
+                       dump.entries.completed(i), dump.entries.started(i)});
+    latest_completion = std::max(latest_completion, dump.entries.completed(i));
+    has_starts |= dump.entries.started(i) != 0;
+    if (call.group != group) {
+      group = call.group;
+      const std::size_t place = dump.group_place(group);
+      lane_at = place < lanes.size() && dump.groups[place] == group
+                    ? lanes[place]
+                    : nullptr;
+    }
+    if (lane_at == nullptr)
       continue;
-    Lane& lane = *own_lanes_[call.group.value];
-    const bool done = is_done(entry);
+    Lane& lane = *lane_at;
+    const std::int64_t sequence = dump.entries.sequence(i);
+    const bool retired = dump.entries.retired(i);
+    const bool done = is_done(dump, i);
 
     if (operation.point_to_point()) {
-      with_transfers_[call.group.value] = 1;
       const bool send = operation.kind == OperationKind::kSend;
       const std::int32_t peer = send ? operation.destination : operation.source;
       const std::vector<Rank>& members = job_->group(call.group).members;
@@ -180,13 +218,14 @@ void Timeline::fill(std::size_t rank_index) {
     // Does it close a batch of transfers? Then it has their number.
     if (closes_batch(operation)) {
       const auto batch = open.find(call.group);
+      const std::int64_t p2p_sequence = dump.entries.p2p_sequence(i);
       bool closed = false;
       if (batch != open.end())
         for (std::size_t t = transfers.size(); t-- > batch->second;) {
           Transfer& transfer = transfers[t];
           if (transfer.group != call.group)
             continue;
-          if (dump.entries[transfer.entry].p2p_sequence != entry.p2p_sequence)
+          if (dump.entries.p2p_sequence(transfer.entry) != p2p_sequence)
             break;
           transfer.closing = index;
           transfer.done = done;
@@ -197,35 +236,36 @@ void Timeline::fill(std::size_t rank_index) {
       // Its members may have been overwritten: then it repeats a number that
       // is there already, or is the first thing in the ring.
       if (closed || call.point_to_point != 0 ||
-          (entry.p2p_sequence > 0 &&
+          (p2p_sequence > 0 &&
            (lane.slots.empty() ||
-            (lane.slots.back().sequence == entry.sequence &&
+            (lane.slots.back().sequence == sequence &&
              dump.entries[lane.slots.back().entry].operation_id !=
-                 entry.operation_id))))
+                 dump.entries[i].operation_id))))
         continue;
     } else {
       open.erase(call.group);
     }
 
-    if (!lane.slots.empty() && lane.slots.back().sequence == entry.sequence) {
+    if (!lane.slots.empty() && lane.slots.back().sequence == sequence) {
       Slot& slot = lane.slots.back();  // another member of a batch, or its end
       slot.closing = index;
       slot.done = done;
-      slot.weak = done && !entry.retired;
+      slot.weak = done && !retired;
       continue;
     }
-    if (!lane.slots.empty() && lane.slots.back().sequence > entry.sequence)
+    if (!lane.slots.empty() && lane.slots.back().sequence > sequence)
       lane.slots.clear();  // the group was made anew
-    lane.slots.push_back({.sequence = entry.sequence,
+    lane.slots.push_back({.sequence = sequence,
                           .entry = index,
                           .closing = index,
                           .done = done,
-                          .weak = done && !entry.retired});
+                          .weak = done && !retired});
   }
+  latest_[rank_index] = latest;
+  latest_completions_[rank_index] = latest_completion;
+  has_starts_[rank_index] = has_starts ? 1 : 0;
   if (only_active)
     close_batches(dump, transfers);
-  for (const GroupId group : dump.groups)
-    own_lanes_[group.value] = nullptr;
 }
 
 // The members of a batch stay scheduled for ever, so a dump of active work only

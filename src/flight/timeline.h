@@ -93,13 +93,14 @@ class Timeline {
  private:
   void find_backends();
   void make_lanes();
+  void fill_all();
   void fill(std::size_t rank_index);
   static void close_batches(const RankDump& dump,
                             std::vector<Transfer>& transfers);
   void set_bounds();
   void find_stale();
   void settle_weak();
-  bool is_done(const Entry& entry) const;
+  bool is_done(const RankDump& dump, std::size_t entry) const;
   bool is_only_active(const RankDump& dump) const;
 
   const Job* job_;
@@ -107,7 +108,6 @@ class Timeline {
   std::vector<std::vector<Lane>> lanes_;
   std::vector<std::vector<Transfer>> transfers_;
   std::vector<char> with_transfers_;
-  std::vector<Lane*> own_lanes_;      // of the rank being filled in, by group
   std::vector<char> name_completes_;  // by the name's TextId
   std::vector<std::int64_t> latest_;
   std::vector<std::int64_t> latest_completions_;
