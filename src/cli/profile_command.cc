@@ -39,6 +39,7 @@ struct ProfileOptions {
   std::string output;
   std::size_t max_stack = 500;
   bool no_children = false;
+  bool native = false;
   std::string phase_filter;
 };
 
@@ -137,6 +138,7 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   engine_options.sampling.agent =
       options.engine == "auto" && options.mode == "cpu" && !options.pid;
   engine_options.sampling.interval = engine_options.interval;
+  engine_options.sampling.native = options.native;
   engine_options.sampling.rank = rank_from(process_environment());
   std::optional<Pattern> phase_filter;
   if (!options.phase_filter.empty()) {
@@ -248,6 +250,8 @@ Command profile_command() {
                 .option("--engine", options->engine, "auto|external",
                         "Sample inside the program if possible, or never")
                 .one_of({"auto", "external"});
+            arguments.flag("--native", options->native,
+                           "Native frames, too (sampled from inside)");
             arguments.option("--duration", options->duration, "TIME",
                              "Stop after that: 30s, 5m");
             arguments

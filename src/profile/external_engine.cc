@@ -33,6 +33,14 @@ ExternalEngine::ExternalEngine(const EngineOptions& options,
                                ProfileLogWriter& log)
     : options_(options), log_(log) {}
 
+void ExternalEngine::AgentCounts::add(const AgentRing* ring) {
+  if (ring == nullptr)
+    return;
+  lost += ring->lost();
+  taken += ring->taken();
+  handler_ns += ring->handler_ns();
+}
+
 void ExternalEngine::add(pid_t pid) {
   auto& process = processes_[pid];
   if (process == nullptr)
@@ -104,7 +112,7 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
     if (known.second->python())
       note_engine(*known.second);
     if (!alive)
-      gone_lost_ += known.second->agent_lost();
+      gone_.add(known.second->ring());
     return !alive;
   });
   log_.tables(profile_.profile());
@@ -140,10 +148,14 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
 
 Result<> ExternalEngine::save() {
   log_.counter("samples", samples_);
-  std::uint64_t lost = lost_ + gone_lost_;
+  AgentCounts agents = gone_;
   for (const auto& [pid, process] : processes_)
-    lost += process->agent_lost();
-  log_.counter("lost", lost);
+    agents.add(process->ring());
+  log_.counter("lost", lost_ + agents.lost);
+  if (agents.taken != 0) {
+    log_.counter("handled", agents.taken);
+    log_.counter("handler_ns", agents.handler_ns);
+  }
   log_.counter("torn", torn_);
   log_.counter("cut", cut_);
   log_.counter("unreadable", unreadable_);

@@ -66,7 +66,15 @@ class ExternalEngine {
   std::string python_;  // the version first seen
   bool engine_noted_ = false;
   std::uint64_t last_time_ = 0;
-  std::uint64_t gone_lost_ = 0;  // by agents of processes that have ended
+  // What the rings of agents have counted, those that are gone included.
+  struct AgentCounts {
+    std::uint64_t lost = 0;
+    std::uint64_t taken = 0;
+    std::uint64_t handler_ns = 0;
+
+    void add(const AgentRing* ring);
+  };
+  AgentCounts gone_;
   Time start_ = {};
   Time next_children_ = {};
   Time next_flush_ = {};

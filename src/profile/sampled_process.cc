@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "profile/stack_merger.h"
+
 #include <fmt/format.h>
 
 namespace postflight {
@@ -21,6 +23,8 @@ constexpr milliseconds kLookWhenOld{250};
 // New Python threads are seen at once, other threads this often.
 constexpr milliseconds kRefreshThreads{50};
 constexpr milliseconds kLookForPhases{5};
+// Of the C stack: some hundred frames of the interpreter and below.
+constexpr std::size_t kStackCopy = 16 << 10;
 
 }  // namespace
 
@@ -101,6 +105,7 @@ void SampledProcess::forget_python() {
     thread.namer.reset();
   }
   agent_namers_.clear();
+  unwinder_.reset();
   known_phases_.clear();
   phases_.reset();
   python_.reset();
@@ -130,7 +135,8 @@ void SampledProcess::look_for_agent() {
         "container --cap-add=PERFMON, allows them",
         std::generic_category().message(ring_->error()));
   } else if (ring_->state() == AgentState::kSampling) {
-    agent_runs_ = ring_->begin(python_->layout, options_.most_frames, 0);
+    agent_runs_ = ring_->begin(python_->layout, options_.most_frames,
+                               options_.native ? kStackCopy : 0);
     if (!agent_runs_)
       agent_trouble_ = fmt::format("Python {} is sampled from outside only",
                                    version_text(python_->version));
@@ -153,7 +159,13 @@ void SampledProcess::take(const AgentSample& seen,
   seen.to(agent_stack_);
   sample.flags.torn = seen.torn;
   sample.flags.cut = seen.cut;
-  if (!agent_stack_.frames.empty() && codes_ != nullptr) {
+  if (!seen.stack.empty() && codes_ != nullptr) {
+    if (unwinder_ == nullptr)
+      unwinder_ = std::make_unique<NativeUnwinder>(pid_);
+    sample.stack = merged_stack(agent_stack_,
+                                unwinder_->unwind(seen.registers, seen.stack),
+                                *unwinder_, *codes_, profile_);
+  } else if (!agent_stack_.frames.empty() && codes_ != nullptr) {
     std::unique_ptr<StackNamer>& namer = agent_namers_[seen.tid];
     if (namer == nullptr)
       namer = std::make_unique<StackNamer>(*codes_, profile_);

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "profile/agent_ring.h"
 #include "profile/code_reader.h"
+#include "profile/native_unwinder.h"
 #include "profile/phase_table.h"
 #include "profile/process_memory.h"
 #include "profile/profile.h"
@@ -41,6 +42,7 @@ struct SamplingOptions {
   // it that cannot be sampled so are looked at from outside.
   bool agent = false;
   std::chrono::nanoseconds interval{0};  // the agent's
+  bool native = false;  // the agent's samples: native frames, too
 };
 
 // One process that is looked at from outside. It is never stopped.
@@ -68,7 +70,7 @@ class SampledProcess {
   // until that is decided.
   bool agent_runs() const { return agent_runs_; }
   const std::string& agent_trouble() const { return agent_trouble_; }
-  std::uint64_t agent_lost() const { return ring_ ? ring_->lost() : 0; }
+  const AgentRing* ring() const { return ring_ ? &*ring_ : nullptr; }
   // What kept us from reading Python frames: a version that is not known.
   const std::string& trouble() const { return trouble_; }
   const std::optional<PythonRuntime>& python() const { return python_; }
@@ -114,6 +116,7 @@ class SampledProcess {
   bool agent_runs_ = false;
   std::string agent_trouble_;
   RawStack agent_stack_;
+  std::unique_ptr<NativeUnwinder> unwinder_;
   std::map<pid_t, std::unique_ptr<StackNamer>> agent_namers_;
   std::uint64_t first_thread_ = 0;  // Python's newest, to see new ones
   Time born_ = {};

@@ -7,15 +7,16 @@ std::uint32_t marker(ProfileBuilder& profile, std::string_view name) {
       {.kind = FrameKind::kMarker, .name = profile.text(name)});
 }
 
-std::uint32_t StackNamer::frame(const RawFrame& raw) {
-  const PythonCode* const code = codes_.find(raw.code);
+std::uint32_t python_frame(const RawFrame& raw, CodeReader& codes,
+                           ProfileBuilder& profile) {
+  const PythonCode* const code = codes.find(raw.code);
   if (code == nullptr)
-    return marker(profile_, "<code gone>");
-  return profile_.frame(
+    return marker(profile, "<code gone>");
+  return profile.frame(
       {.kind = FrameKind::kPython,
-       .name = profile_.text(code->name),
-       .file = profile_.text(code->file),
-       .line = static_cast<std::uint32_t>(codes_.line(*code, raw))});
+       .name = profile.text(code->name),
+       .file = profile.text(code->file),
+       .line = static_cast<std::uint32_t>(codes.line(*code, raw))});
 }
 
 std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
@@ -37,7 +38,7 @@ std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
       }
       last_.resize(depth);
     }
-    node = profile_.stack(node, frame(*raw));
+    node = profile_.stack(node, python_frame(*raw, codes_, profile_));
     last_.push_back({*raw, node});
   }
   last_.resize(depth);

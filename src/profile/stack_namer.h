@@ -26,13 +26,15 @@ class StackNamer {
     std::uint32_t stack;
   };
 
-  std::uint32_t frame(const RawFrame& raw);
-
   CodeReader& codes_;
   ProfileBuilder& profile_;
   std::uint32_t below_ = 0;
   std::vector<Named> last_;  // the outermost first
 };
+
+// The profile's number for a frame of Python.
+std::uint32_t python_frame(const RawFrame& raw, CodeReader& codes,
+                           ProfileBuilder& profile);
 
 // A frame that stands for something else than a function.
 std::uint32_t marker(ProfileBuilder& profile, std::string_view name);

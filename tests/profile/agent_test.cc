@@ -139,7 +139,8 @@ TEST_F(AgentRingTest, KnowsWhichPythonsTheAgentCanWalk) {
 class AgentTest : public ::testing::TestWithParam<std::string> {
  protected:
   // Samples until there are `samples`, or the program ends.
-  Profile profile_of(std::string_view script, std::uint64_t samples) {
+  Profile profile_of(std::string_view script, std::uint64_t samples,
+                     bool native = false) {
     const Result<TemporaryFolder> folder = TemporaryFolder::create();
     const auto nothing = [](const char*) -> std::optional<std::string> {
       return std::nullopt;
@@ -163,7 +164,8 @@ class AgentTest : public ::testing::TestWithParam<std::string> {
     ExternalEngine engine({.interval = interval,
                            .sampling = {.phases = folder->path(),
                                         .agent = true,
-                                        .interval = interval}},
+                                        .interval = interval,
+                                        .native = native}},
                           *log);
     engine.add(child.pid());
     EXPECT_TRUE(engine.run([&] { return engine.samples() < samples; }));
@@ -267,6 +269,39 @@ for _ in generate():
   }
   EXPECT_GT(leaves, 20U);
   EXPECT_LE(impossible * 100, leaves);
+}
+
+// sorted() is C, and calls the key, which is Python again.
+TEST_P(AgentTest, MergesNativeFrames) {
+  const Profile profile = profile_of(R"(def spin(n):
+    while True: pass
+def outer():
+    sorted([1, 2], key=spin)
+outer()
+)",
+                                     300, true);
+  if (profile.notes.at("engine") != "in-process, perf cpu-clock")
+    GTEST_SKIP() << profile.notes.at("engine_why");
+  std::size_t merged = 0;
+  for (const ProfileSample& sample : profile.samples) {
+    std::vector<std::string> kinds;
+    for (std::uint32_t stack = sample.stack; stack != 0;
+         stack = profile.stacks[stack].parent) {
+      const ProfileFrame& frame = profile.frames[profile.stacks[stack].frame];
+      kinds.push_back(
+          frame.kind == FrameKind::kPython ? profile.texts[frame.name] : "C");
+    }
+    const auto same = std::unique(kinds.begin(), kinds.end());
+    kinds.erase(same, kinds.end());
+    // Calls from Python to Python stay in one loop of the interpreter.
+    const std::vector<std::string> expected = {"spin", "C", "outer", "<module>",
+                                               "C"};
+    merged += std::search(kinds.begin(), kinds.end(), expected.begin(),
+                          expected.end()) != kinds.end()
+                  ? 1
+                  : 0;
+  }
+  EXPECT_GT(merged, 100U);
 }
 
 // Seven parts of the work to three; the bound is five standard deviations of a
