@@ -32,10 +32,10 @@ sys.setrecursionlimit(10000)
 def spin(n):
     x = 0
     for i in range(n):
-        x += i * i % 7
+        x += i * i & 7
     return x
 def down(n):
-    return down(n - 1) if n > 1 else spin(%d)
+    return down(n - 1) if n > 1 else spin(COUNT)
 start = time.process_time()
 for _ in range(10):
     down(depth)
@@ -91,7 +91,7 @@ def main():
     log = os.path.join(folder, "log")
     work = os.path.join(folder, "work.py")
     with open(work, "w", encoding="utf-8") as file:
-        file.write(WORK % 300_000)
+        file.write(WORK.replace("COUNT", "300_000"))
 
     def profiled(*arguments):
         return [program, "profile", "-q", "-o", log, *arguments, "--"]

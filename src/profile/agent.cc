@@ -405,9 +405,13 @@ std::byte* map_file(const char* suffix, std::size_t size) {
   const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
     return nullptr;
+  // All of it is there before it is used: a disk that is full later would end
+  // the program at its next write, and a page that is missing costs more than
+  // the whole handler.
   void* memory = MAP_FAILED;
-  if (::ftruncate(file, static_cast<off_t>(size)) == 0)
-    memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (::posix_fallocate(file, 0, static_cast<off_t>(size)) == 0)
+    memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_POPULATE, file, 0);
   ::close(file);
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }

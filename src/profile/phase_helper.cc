@@ -43,7 +43,8 @@ class _Table:
         path = os.path.join(folder, "%d.phases" % self.pid)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            os.ftruncate(file, _NAMES + _NAMES_BYTES)
+            # Not a hole that a full disk could not fill later.
+            os.posix_fallocate(file, 0, _NAMES + _NAMES_BYTES)
             self.memory = mmap.mmap(file, _NAMES + _NAMES_BYTES)
         finally:
             os.close(file)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <fcntl.h>
@@ -59,7 +60,11 @@ PhaseTable::~PhaseTable() {
 Result<PhaseTable> PhaseTable::create(const std::filesystem::path& path) {
   const Descriptor file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file.is_open() || ::ftruncate(file.number(), Table::kBytes) != 0)
+  if (!file.is_open())
+    return fail_errno(fmt::format("cannot create {}", path.native()));
+  // Not a hole that a full disk could not fill later.
+  errno = ::posix_fallocate(file.number(), 0, Table::kBytes);
+  if (errno != 0)
     return fail_errno(fmt::format("cannot create {}", path.native()));
   void* const memory = ::mmap(nullptr, Table::kBytes, PROT_READ | PROT_WRITE,
                               MAP_SHARED, file.number(), 0);

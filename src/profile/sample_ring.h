@@ -11,7 +11,7 @@
 namespace postflight {
 
 constexpr std::uint64_t kRingMagic = 0x31474e4952465000;  // "\0PFRING1"
-constexpr std::uint64_t kRingBytes = 8 << 20;
+constexpr std::uint64_t kRingBytes = 4 << 20;
 
 enum class AgentState : std::uint32_t {
   kStarting = 0,
