@@ -161,13 +161,13 @@ Walk walk_frames(std::uint64_t thread, std::uint64_t* out, std::uint32_t most) {
     const auto owner = static_cast<std::uint32_t>(bytes[layout.frame_owner]);
     if (owner >= layout.first_shim_owner) {
       if (walk.frames != 0)
-        out[2 * walk.frames - 1] |= kEntryBit;
+        out[std::size_t{2} * walk.frames - 1] |= kEntryBit;
     } else {
-      out[2 * walk.frames] =
+      out[std::size_t{2} * walk.frames] =
           field(layout.frame_code) & ~std::uint64_t{layout.code_mask_low};
-      out[2 * walk.frames + 1] = field(layout.frame_instruction);
+      out[std::size_t{2} * walk.frames + 1] = field(layout.frame_instruction);
       if (layout.has_is_entry != 0 && bytes[layout.is_entry] != std::byte{0})
-        out[2 * walk.frames + 1] |= kEntryBit;
+        out[std::size_t{2} * walk.frames + 1] |= kEntryBit;
       ++walk.frames;
     }
     const std::uint64_t previous = field(layout.frame_previous);

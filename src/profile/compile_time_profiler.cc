@@ -89,14 +89,13 @@ void CompileTimeProfiler::enable(const Factory& factory,
   options.sample_tags.insert(identifier());
   Result<std::unique_ptr<PhaseProfiler>> made =
       attempted([&] { return factory(options); });
-  if (made)
-    profiler_ = *std::move(made);
-  if (profiler_ == nullptr) {
+  if (!made || *made == nullptr) {
     log_.write(LogLevel::kError, kChannel,
                "compile time strobelight profiling not enabled: {}",
                made ? "there is no profiler" : made.error().message());
     return;
   }
+  profiler_ = *std::move(made);
   info("compile time strobelight profiling enabled");
   info("Unique sample tag for this run is: {}", identifier());
   if (!options_.tags.empty())

@@ -24,7 +24,7 @@ struct PhaseTableLayout {
   static constexpr std::size_t kHeaderBytes = 64;
   static constexpr std::size_t kUsedBytesOffset = 16;
   static constexpr std::size_t kUsedSlotsOffset = 20;
-  static constexpr std::size_t kSlotBytes = 4 * (3 + kMostPhases);
+  static constexpr std::size_t kSlotBytes = std::size_t{4} * (3 + kMostPhases);
   static constexpr std::size_t kNamesOffset =
       kHeaderBytes + kSlots * kSlotBytes;
   static constexpr std::size_t kBytes = kNamesOffset + kNamesBytes;
