@@ -165,6 +165,24 @@ std::string Assembly::settle() {
   return {};
 }
 
+std::size_t Assembly::lost() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      chunks,
+      [](const AssemblyChunk& chunk) { return !chunk.problem.empty(); }));
+}
+
+std::string Assembly::loss() const {
+  const auto first = std::ranges::find_if(
+      chunks,
+      [](const AssemblyChunk& chunk) { return !chunk.problem.empty(); });
+  if (first == chunks.end())
+    return {};
+  const std::size_t others = lost() - 1;
+  return fmt::format("its chunk {}{} cannot be had: {}", box(*first),
+                     others == 0 ? "" : fmt::format(" and {} more", others),
+                     first->problem);
+}
+
 std::uint64_t Assembly::bytes_of(const AssemblyChunk& chunk) const {
   return dtype.size * volume(chunk.sizes);
 }

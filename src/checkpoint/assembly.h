@@ -43,6 +43,9 @@ struct Assembly {
   // Says what is wrong with them: out of bounds, overlapping, not covering.
   // Empty if nothing is.
   std::string settle();
+  // How many chunks can't be had, and which and why, in words.
+  std::size_t lost() const;
+  std::string loss() const;
   // Of a chunk that was found to be in bounds.
   std::uint64_t bytes_of(const AssemblyChunk& chunk) const;
 };

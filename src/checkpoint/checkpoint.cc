@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "checkpoint/pickle_streams.h"
+#include "stream/tar_header.h"
 
 namespace postflight {
 namespace {
@@ -18,22 +19,9 @@ bool is_safetensors(Bytes bytes) {
   return load_little_endian<std::uint64_t>(bytes.data()) <= 100'000'000;
 }
 
-bool is_tar(Bytes bytes) {
-  return bytes.size() >= 512 && as_text(bytes).substr(257, 5) == "ustar";
-}
-
-// The oldest tar headers have no magic; their checksum tells.
-bool is_old_tar(Bytes bytes) {
-  if (bytes.size() < 512)
-    return false;
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < 512; ++i)
-    sum += i >= 148 && i < 156 ? ' ' : std::to_integer<unsigned>(bytes[i]);
-  std::uint64_t stated = 0;
-  for (const char c : as_text(bytes).substr(148, 6))
-    if (c >= '0' && c <= '7')
-      stated = stated * 8 + static_cast<std::uint64_t>(c - '0');
-  return stated == sum && sum > std::uint64_t{8} * ' ';
+// Also where its checksum does not hold.
+bool has_tar_magic(Bytes bytes) {
+  return bytes.size() >= kTarBlock && as_text(bytes).substr(257, 5) == "ustar";
 }
 
 }  // namespace
@@ -112,7 +100,9 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& path,
 Result<Format> add_file(const std::filesystem::path& path,
                         const SourceContext& context) {
   Checkpoint& checkpoint = context.checkpoint;
-  checkpoint.files.push_back(TRY(DataFile::open(path, context.limits)));
+  checkpoint.files.push_back(
+      TRY(DataFile::open(path, context.limits,
+                         checkpoint.files.size() < DataFile::kMostKeptOpen)));
   const auto file = static_cast<std::uint32_t>(checkpoint.files.size() - 1);
   const Bytes bytes = checkpoint.files[file]->bytes();
   const auto named = [&path](Result<> result, Format format) -> Result<Format> {
@@ -131,7 +121,7 @@ Result<Format> add_file(const std::filesystem::path& path,
   }
   if (is_safetensors(bytes))
     return named(add_safetensors(file, context), Format::kSafetensors);
-  if (is_tar(bytes) || is_old_tar(bytes))
+  if (has_tar_magic(bytes) || looks_like_tar(bytes))
     return named(add_tar(file, context), Format::kTar);
   Machine machine(context.limits);
   const Result<Pickle> first = machine.load(bytes);

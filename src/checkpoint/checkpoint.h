@@ -116,6 +116,8 @@ Result<> add_legacy_stream(std::uint32_t file, const SourceContext& context);
 Result<> add_tar(std::uint32_t file, const SourceContext& context);
 Result<> add_safetensors(std::uint32_t file, const SourceContext& context);
 Result<> add_bare_pickle(std::uint32_t file, const SourceContext& context);
+// Whether a name that a file gives for another stays inside their folder.
+bool stays_inside(const std::filesystem::path& name);
 // Folders.
 Result<Format> add_folder(const std::filesystem::path& folder,
                           const OpenOptions& options,

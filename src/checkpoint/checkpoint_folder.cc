@@ -80,13 +80,6 @@ Result<Listing> list(const fs::path& folder) {
   return listing;
 }
 
-// A name out of an index must stay inside the folder.
-bool stays_inside(const fs::path& name) {
-  return !name.empty() && name.is_relative() &&
-         std::ranges::none_of(
-             name, [](const fs::path& part) { return part == ".."; });
-}
-
 class Shards {
  public:
   Shards(const fs::path& folder, const SourceContext& context)
@@ -258,6 +251,12 @@ Result<> add_ranks(const Listing& listing, const SourceContext& context) {
 }
 
 }  // namespace
+
+bool stays_inside(const fs::path& name) {
+  return !name.empty() && name.is_relative() &&
+         std::ranges::none_of(
+             name, [](const fs::path& part) { return part == ".."; });
+}
 
 Result<Format> add_folder(const fs::path& folder, const OpenOptions& options,
                           const SourceContext& context) {

@@ -11,6 +11,12 @@
 #include <unistd.h>
 
 namespace postflight {
+namespace {
+
+// Not worth opening a file for, which costs as much as a few pages.
+constexpr std::size_t kSmallRead = 64 << 10;
+
+}  // namespace
 
 DataFile::DataFile(std::filesystem::path path, std::optional<MappedFile> map,
                    std::optional<Descriptor> descriptor, const Limits& limits)
@@ -41,20 +47,33 @@ std::unique_ptr<DataFile> DataFile::in_memory(const DataFile& whole,
 }
 
 Result<std::unique_ptr<DataFile>> DataFile::open(
-    const std::filesystem::path& path, const Limits& limits) {
+    const std::filesystem::path& path, const Limits& limits, bool kept_open) {
   MappedFile map = TRY(MappedFile::open(path, limits));
-  std::optional<Descriptor> descriptor;
+  std::unique_ptr<DataFile> file(
+      new DataFile(path, std::move(map), std::nullopt, limits));
   struct stat status {};
   // Only what can be read again at any place; a pipe was read when mapped.
-  if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
-    Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat again {};
-    if (opened.is_open() && ::fstat(opened.number(), &again) == 0 &&
-        static_cast<std::uint64_t>(again.st_size) == map.bytes().size())
-      descriptor = std::move(opened);
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+    return file;
+  if (!kept_open) {
+    file->opens_again_ = true;
+    return file;
   }
-  return std::unique_ptr<DataFile>(
-      new DataFile(path, std::move(map), std::move(descriptor), limits));
+  if (Result<Descriptor> opened = file->opened_again())
+    file->descriptor_ = *std::move(opened);
+  return file;
+}
+
+Result<Descriptor> DataFile::opened_again() const {
+  Descriptor opened(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!opened.is_open())
+    return fail_errno(fmt::format("cannot open {}", path_.string()));
+  struct stat status {};
+  if (::fstat(opened.number(), &status) != 0 ||
+      static_cast<std::uint64_t>(status.st_size) != size())
+    return fail(ErrorKind::kIo, "{}: it changed while it was read",
+                path_.string());
+  return opened;
 }
 
 Result<> DataFile::read_at(std::uint64_t offset,
@@ -65,13 +84,16 @@ Result<> DataFile::read_at(std::uint64_t offset,
                 offset, offset + to.size(), size());
   if (whole_ != nullptr)
     return whole_->read_at(begin_ + offset, to);
-  if (!descriptor_) {
+  if (!descriptor_ && (!opens_again_ || to.size() < kSmallRead)) {
     copy_bytes(bytes().subspan(offset, to.size()), to);
     return {};
   }
+  const std::optional<Descriptor> own =
+      descriptor_ ? std::nullopt : std::optional(TRY(opened_again()));
+  const int number = (descriptor_ ? descriptor_ : own)->number();
   while (!to.empty()) {
-    const ssize_t count = ::pread(descriptor_->number(), to.data(), to.size(),
-                                  static_cast<off_t>(offset));
+    const ssize_t count =
+        ::pread(number, to.data(), to.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)

@@ -23,8 +23,13 @@ namespace postflight {
 // in memory as a whole. Stays where it is, for a Checkpoint's views point here.
 class DataFile {
  public:
+  // How many files of a checkpoint are kept open; more are opened for each
+  // large read, as processes may have 1024 open, or 256.
+  static constexpr std::size_t kMostKeptOpen = 64;
+
   static Result<std::unique_ptr<DataFile>> open(
-      const std::filesystem::path& path, const Limits& limits);
+      const std::filesystem::path& path, const Limits& limits,
+      bool kept_open = true);
 
   // A stretch of another file, which has to outlive it.
   static Result<std::unique_ptr<DataFile>> part(const DataFile& whole,
@@ -60,6 +65,9 @@ class DataFile {
   DataFile(std::filesystem::path path, std::optional<MappedFile> map,
            std::optional<Descriptor> descriptor, const Limits& limits);
 
+  // The same file as was mapped, opened once more.
+  Result<Descriptor> opened_again() const;
+
   std::filesystem::path path_;
   std::optional<MappedFile> map_;
   std::optional<WholeStream> memory_;
@@ -67,6 +75,7 @@ class DataFile {
   const DataFile* whole_ = nullptr;  // that this is a part of
   std::uint64_t begin_ = 0;          // there
   std::optional<Descriptor> descriptor_;
+  bool opens_again_ = false;
   Limits limits_;
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <system_error>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "checkpoint/checkpoint.h"
@@ -20,13 +20,7 @@ namespace fs = std::filesystem;
 
 // What ranks without any data leave: an archive with nothing in it, or less.
 constexpr std::uint64_t kEmptyFile = 88;
-
-// A name out of the metadata must stay inside the folder.
-bool stays_inside(const fs::path& name) {
-  return !name.empty() && name.is_relative() &&
-         std::ranges::none_of(
-             name, [](const fs::path& part) { return part == ".."; });
-}
+constexpr std::string_view kCommon = "common.pt";
 
 // The files that items lie in, opened when first asked for.
 class ItemFiles {
@@ -102,8 +96,8 @@ class ItemFiles {
                   fmt::format("the metadata names {}, which is not in the "
                               "folder",
                               name));
-    Result<std::unique_ptr<DataFile>> file =
-        DataFile::open(folder_ / name, context_.limits);
+    Result<std::unique_ptr<DataFile>> file = DataFile::open(
+        folder_ / name, context_.limits, opened_++ < DataFile::kMostKeptOpen);
     if (!file)
       return lost("unreadable_file", std::string(file.error().message()));
     checkpoint.files.push_back(*std::move(file));
@@ -113,12 +107,14 @@ class ItemFiles {
   const fs::path& folder_;
   const SourceContext& context_;
   std::map<std::string, Found, std::less<>> found_;
+  std::size_t opened_ = 0;
 };
 
 class Distributed {
  public:
   Distributed(const fs::path& folder, const SourceContext& context)
-      : context_(context),
+      : folder_(folder),
+        context_(context),
         checkpoint_(context.checkpoint),
         files_(folder, context) {}
 
@@ -131,6 +127,7 @@ class Distributed {
       parts.push_back(*std::move(part));
     }
     const DcpMetadata metadata = join_dcp_metadata(std::move(parts));
+    const auto root = static_cast<std::uint32_t>(checkpoint_.tree.nodes.size());
     DcpTree(metadata.entries)
         .write(checkpoint_.tree, context_.parent, context_.key,
                [&](const DcpEntry& entry, std::uint32_t parent,
@@ -142,10 +139,57 @@ class Distributed {
                        metadata.unclaimed.size(), metadata.unclaimed.front()),
            metadata_files.front().filename().string()});
     files_.report_leftovers();
+    add_common(root);
     return {};
   }
 
  private:
+  // Megatron's torch_dist folders keep what all ranks share beside the rest, in
+  // a file of its own. Its items stand beside the tensors, as they do once
+  // Megatron has loaded both, or below its name where keys are in both.
+  void add_common(std::uint32_t root) {
+    const fs::path path = folder_ / kCommon;
+    std::error_code error;
+    if (!fs::is_regular_file(path, error))
+      return;
+    const std::size_t properties = checkpoint_.properties.size();
+    const Result<Checkpoint> alone =
+        Checkpoint::open(path, {.limits = context_.limits});
+    const Result<Format> added =
+        !alone ? Result<Format>(
+                     fail(alone.error().kind(), "{}", alone.error().message()))
+        : fits_beside(*alone, root)
+            ? add_file(path, {checkpoint_, context_.limits, root, {}, true})
+            : add_file(path, {checkpoint_, context_.limits, root,
+                              Key::string(kCommon)});
+    checkpoint_.tree.close(root);
+    checkpoint_.properties.resize(properties);
+    if (!added)
+      checkpoint_.findings.push_back({"unreadable_file", Severity::kError,
+                                      std::string(added.error().message()),
+                                      std::string(kCommon)});
+  }
+
+  bool fits_beside(const Checkpoint& common, std::uint32_t root) const {
+    if (common.nodes()[0].kind != NodeKind::kDict)
+      return false;
+    std::unordered_set<std::string> taken;
+    const std::span<const Node> nodes = checkpoint_.nodes();
+    for (std::uint32_t at = root + 1; at < nodes.size(); at = nodes[at].end)
+      taken.insert(key_text(nodes[at].key));
+    for (std::uint32_t at = 1; at < common.nodes().size();
+         at = common.nodes()[at].end)
+      if (taken.contains(key_text(common.nodes()[at].key)))
+        return false;
+    return true;
+  }
+
+  static std::string key_text(const Key& key) {
+    std::string text;
+    append_key(key, text);
+    return text;
+  }
+
   Result<DcpMetadata> read_metadata(const fs::path& path) {
     checkpoint_.files.push_back(TRY(DataFile::open(path, context_.limits)));
     DataFile& data = *checkpoint_.files.back();
@@ -166,7 +210,6 @@ class Distributed {
     assembly->name = entry.name;
     assembly->dtype = entry.dtype;
     assembly->shape = entry.size;
-    std::string problem;
     for (const DcpChunk& from : entry.chunks) {
       AssemblyChunk& chunk = assembly->chunks.emplace_back();
       chunk.offsets = from.offsets;
@@ -211,6 +254,7 @@ class Distributed {
     return {};
   }
 
+  const fs::path& folder_;
   const SourceContext& context_;
   Checkpoint& checkpoint_;
   ItemFiles files_;
@@ -236,9 +280,6 @@ void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
   if (!problem.empty())
     checkpoint.findings.push_back(
         {"bad_chunks", Severity::kError, problem, assembly->name});
-  for (const AssemblyChunk& chunk : assembly->chunks)
-    if (problem.empty())
-      problem = chunk.problem;
   Storage& storage = tree.storages.emplace_back();
   storage.key = tree.keep(assembly->name);
   storage.size = size.value_or(0);
@@ -247,6 +288,10 @@ void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
   const auto index = static_cast<std::uint32_t>(tree.storages.size() - 1);
   const std::uint32_t tensor =
       tree.add_plain_tensor(assembly->dtype, assembly->shape, index);
+  if (storage.problem.empty() && assembly->lost() > 0) {
+    tree.tensors[tensor].problem = tree.keep(assembly->loss());
+    tree.tensors[tensor].in_part = true;
+  }
   tree.nodes[node].index = tensor;
   checkpoint.assemblies.push_back(std::move(assembly));
 }

@@ -55,6 +55,7 @@ struct Tensor {
   std::string_view type;    // of a subclass; empty for torch's own
   bool shape_known = true;  // not of a nested tensor
   std::string_view problem;
+  bool in_part = false;  // the problem is of some bytes; slices may have none
 
   bool has_parts() const { return layout != "strided"; }
   bool readable() const { return storage != kNoIndex && problem.empty(); }

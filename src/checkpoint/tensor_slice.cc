@@ -116,6 +116,8 @@ TensorSlice slice_tensor(const Tensor& tensor,
                          std::span<const SliceRange> ranges) {
   TensorSlice slice;
   slice.tensor = tensor;
+  if (tensor.in_part)
+    slice.tensor.problem = {};
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const SliceRange& range = ranges[i];
     const auto stride = static_cast<std::uint64_t>(tensor.stride[i]);

@@ -32,7 +32,8 @@ struct SliceRange {
 Result<std::vector<SliceRange>> parse_slice(
     std::string_view text, std::span<const std::int64_t> shape);
 
-// One range for each dimension, inside the tensor.
+// One range for each dimension, inside the tensor. Of one that can be had in
+// part, reading the slice says whether it can.
 TensorSlice slice_tensor(const Tensor& tensor,
                          std::span<const SliceRange> ranges);
 

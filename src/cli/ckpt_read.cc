@@ -80,11 +80,11 @@ Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
   for (std::size_t i = 0; i < picked.nodes.size(); ++i) {
     const Tensor* tensor =
         checkpoint.tensor_at(checkpoint.nodes()[picked.nodes[i]]);
+    if (!picked.slices.empty())
+      tensor = &picked.slices[i].tensor;
     if (!tensor->problem.empty())
       return fail(ErrorKind::kCorrupt, "{}: {}",
                   checkpoint.path_of(picked.nodes[i]), tensor->problem);
-    if (!picked.slices.empty())
-      tensor = &picked.slices[i].tensor;
     tensors.push_back({plain_path(checkpoint, picked.nodes[i]), tensor});
   }
   const ExportFormat format = TRY(format_of(options));
@@ -162,7 +162,7 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
     for (const std::uint32_t node : picked.nodes) {
       const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
       // Only what was checked can be sliced.
-      if (!tensor.problem.empty())
+      if (!tensor.problem.empty() && !tensor.in_part)
         return fail(ErrorKind::kCorrupt, "{}: {}", checkpoint.path_of(node),
                     tensor.problem);
       Result<std::vector<SliceRange>> ranges =

@@ -98,7 +98,7 @@ class Shower {
   Result<> show_tensor(std::uint32_t node, const Tensor& whole) {
     TensorSlice part;
     const Tensor* tensor = &whole;
-    if (!options_.slice.empty() && whole.readable()) {
+    if (!options_.slice.empty() && (whole.readable() || whole.in_part)) {
       part = slice_tensor(whole, TRY(parse_slice(options_.slice, whole.shape)));
       tensor = &part.tensor;
     }

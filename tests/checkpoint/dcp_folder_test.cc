@@ -11,6 +11,7 @@
 #include "checkpoint/tensor_digest.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_slice.h"
+#include "checkpoint/torch_maker.h"
 #include "checkpoint/verification.h"
 
 namespace postflight {
@@ -101,7 +102,32 @@ TEST(Distributed, SaysWhichFileIsMissing) {
   EXPECT_EQ(shown(checkpoint).front(),
             "error missing_file [__1_0.distcp]: the metadata names "
             "__1_0.distcp, which is not in the folder");
-  EXPECT_FALSE(tensor(checkpoint, "model.w").readable());
+  EXPECT_EQ(tensor(checkpoint, "model.w").problem,
+            "its chunk at (3, 0) of size (3, 6) cannot be had: the metadata "
+            "names __1_0.distcp, which is not in the folder");
+}
+
+// What lies in the other files is still there.
+TEST(Distributed, ReadsSlicesOfWhatIsThere) {
+  const CopiedFolder folder("dcp_plain");
+  fs::remove(folder.path() / "__1_0.distcp");
+  const Checkpoint checkpoint = must(Checkpoint::open(folder.path()));
+  const Checkpoint good = must(Checkpoint::open(data("dcp_plain")));
+  const Tensor& broken = tensor(checkpoint, "model.w");
+  const Tensor& whole = tensor(good, "model.w");
+  const auto rows = [](const Tensor& of, const char* text) {
+    return slice_tensor(of, must(parse_slice(text, of.shape)));
+  };
+  for (const char* text : {"[0:3]", "[6:]", "[:3, 1:4]", "[3:3]"})
+    EXPECT_EQ(bytes_of(checkpoint, rows(broken, text).tensor),
+              bytes_of(good, rows(whole, text).tensor))
+        << text;
+  std::string room(2 * 6 * 4, '?');
+  EXPECT_EQ(message_of(TensorReader(checkpoint)
+                           .read(rows(broken, "[2:4]").tensor,
+                                 std::as_writable_bytes(std::span(room)))),
+            "model.w at (3, 0): the metadata names __1_0.distcp, which is not "
+            "in the folder");
 }
 
 TEST(Distributed, SaysThatAFileIsTooShort) {
@@ -114,8 +140,52 @@ TEST(Distributed, SaysThatAFileIsTooShort) {
       problems.emplace_back(each.problem);
   ASSERT_FALSE(problems.empty());
   EXPECT_EQ(problems.front(),
-            "its 1577 bytes at byte 4415 of __3_0.distcp lie beyond that "
+            "its chunk at (9, 0) of size (1, 6) cannot be had: its 1577 bytes "
+            "at byte 4415 of __3_0.distcp lie beyond that "
             "file's end at 4500; it was probably cut short");
+}
+
+// Megatron's torch_dist folders have one.
+TEST(Distributed, ShowsWhatIsCommonBesideTheTensors) {
+  Builder builder;
+  const auto common = [&](std::string_view key) {
+    return torch_file(
+        builder.dict({{builder.string("iteration"), builder.integer(100)},
+                      {builder.string(key), builder.boolean(true)}}),
+        {});
+  };
+  const CopiedFolder folder("dcp_plain");
+  const auto tops = [&] {
+    const Checkpoint checkpoint = must(Checkpoint::open(folder.path()));
+    EXPECT_THAT(shown(checkpoint), IsEmpty());
+    std::vector<std::string> names;
+    for (std::uint32_t at = 1; at < checkpoint.nodes().size();
+         at = checkpoint.nodes()[at].end)
+      names.push_back(checkpoint.path_of(at));
+    return names;
+  };
+  std::vector<std::string> expected = tops();
+  const std::vector<std::string> distributed = expected;
+  write_file(folder.path() / "common.pt", common("args"));
+  expected.insert(expected.end(), {"iteration", "args"});
+  EXPECT_EQ(tops(), expected);
+  // A key that is in both would hide one of the two.
+  write_file(folder.path() / "common.pt", common("model"));
+  expected = distributed;
+  expected.emplace_back("\"common.pt\"");
+  EXPECT_EQ(tops(), expected);
+}
+
+TEST(Distributed, SaysThatWhatIsCommonIsDamaged) {
+  const CopiedFolder folder("dcp_plain");
+  write_file(folder.path() / "common.pt", "");
+  const Checkpoint checkpoint = must(Checkpoint::open(folder.path()));
+  EXPECT_THAT(shown(checkpoint),
+              ElementsAre("error unreadable_file [common.pt]: " +
+                          (folder.path() / "common.pt").string() +
+                          ": the file is empty; was its writer killed?"));
+  EXPECT_THAT(paths(checkpoint), ElementsAre("model.w", "model.u", "model.emb",
+                                             "model.rep", "opt[0].m"));
 }
 
 TEST(Distributed, ReportsWhatIsLeftOver) {
