@@ -46,8 +46,8 @@ VOCABULARY = ("fmt/", "tl/expected.hpp")
 # neither a folder nor a suffix.
 SYSTEM = ("sys/", "linux/", "asm/")
 SYSTEM_FILES = {
-    "dirent.h", "dlfcn.h", "elf.h", "emmintrin.h", "fcntl.h", "glob.h",
-    "immintrin.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
+    "cxxabi.h", "dirent.h", "dlfcn.h", "elf.h", "emmintrin.h", "fcntl.h",
+    "glob.h", "immintrin.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
     "spawn.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 

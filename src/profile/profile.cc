@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace postflight {
 namespace {
 
@@ -24,12 +26,11 @@ std::uint32_t number_of(Map& map, const Key& key, Values& values) {
 std::string Profile::phase_name(std::uint32_t phase) const {
   if (phase == 0)
     return "no phase";
-  std::string name;
-  for (; phase != 0; phase = phases[phase].parent) {
-    const std::string& part = texts[phases[phase].name];
-    name = name.empty() ? part : part + "/" + name;
-  }
-  return name;
+  std::vector<std::string_view> parts;
+  for (; phase != 0; phase = phases[phase].parent)
+    parts.push_back(texts[phases[phase].name]);
+  std::ranges::reverse(parts);
+  return fmt::format("{}", fmt::join(parts, "/"));
 }
 
 std::size_t ProfileBuilder::Hash::operator()(const ProfileFrame& frame) const {

@@ -76,6 +76,7 @@ Result<std::string> ask(std::string_view command, const std::string& url,
   std::vector<std::string> words = {
       "sh", "-c", std::string(command) + " \"$1\"", "sh", url};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
