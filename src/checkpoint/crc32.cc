@@ -46,12 +46,8 @@ std::uint32_t by_tables(const std::byte* bytes, std::size_t size,
       ::crc32_z(crc, reinterpret_cast<const Bytef*>(bytes), size));
 }
 
-// What is left after folding, and the bytes after it.
-std::uint32_t finish(const std::byte* folded, const std::byte* rest,
-                     std::size_t size) {
-  constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
-  return by_tables(rest, size, by_tables(folded, 16, kEmptyRegister));
-}
+// The CRC that leaves the register empty, so that only what follows counts.
+constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
 
 [[gnu::target("pclmul,sse4.1")]] inline __m128i load(const std::byte* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -93,7 +89,7 @@ std::uint32_t finish(const std::byte* folded, const std::byte* rest,
   a = fold(fold(fold(a, near, b), near, c), near, d);
   std::byte left[16];
   _mm_storeu_si128(reinterpret_cast<__m128i*>(left), a);
-  return finish(left, bytes, size);
+  return by_tables(bytes, size, by_tables(left, 16, kEmptyRegister));
 }
 
 [[gnu::target("avx512f,vpclmulqdq,pclmul,sse4.1")]] inline __m512i load_wide(
@@ -116,7 +112,7 @@ std::uint32_t finish(const std::byte* folded, const std::byte* rest,
   return _mm512_set_epi64(b, f, b, f, b, f, b, f);
 }
 
-// At least 256 bytes.
+// At least 256 bytes. The processor itself does not look beyond the page.
 [[gnu::target("avx512f,vpclmulqdq,pclmul,sse4.1")]] std::uint32_t by_512(
     const std::byte* bytes, std::size_t size, std::uint32_t crc) {
   __m512i a = _mm512_xor_si512(
@@ -125,23 +121,24 @@ std::uint32_t finish(const std::byte* folded, const std::byte* rest,
   __m512i b = load_wide(bytes + 64);
   __m512i c = load_wide(bytes + 128);
   __m512i d = load_wide(bytes + 192);
+  constexpr std::size_t kAhead = 2048;
   const __m512i far = wide(kFront2048, kBack2048);
   for (bytes += 256, size -= 256; size >= 256; bytes += 256, size -= 256) {
+    for (std::size_t i = 0; i < 256; i += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(bytes + kAhead + i),
+                   _MM_HINT_T0);
     a = fold_wide(a, far, load_wide(bytes));
     b = fold_wide(b, far, load_wide(bytes + 64));
     c = fold_wide(c, far, load_wide(bytes + 128));
     d = fold_wide(d, far, load_wide(bytes + 192));
   }
-  const __m512i middle = wide(kFront512, kBack512);
-  a = fold_wide(fold_wide(fold_wide(a, middle, b), middle, c), middle, d);
-  std::byte lanes[64];
-  _mm512_storeu_si512(lanes, a);
-  const __m128i near = constants(kFront128, kBack128);
-  __m128i left = load(lanes);
-  for (std::size_t i = 16; i < sizeof(lanes); i += 16)
-    left = fold(left, near, load(lanes + i));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(lanes), left);
-  return finish(lanes, bytes, size);
+  // The strands, end to end, leave what all bytes before them leave.
+  alignas(64) std::byte left[256];
+  _mm512_store_si512(left, a);
+  _mm512_store_si512(left + 64, b);
+  _mm512_store_si512(left + 128, c);
+  _mm512_store_si512(left + 192, d);
+  return by_tables(bytes, size, by_128(left, sizeof(left), kEmptyRegister));
 }
 
 enum class Width : std::uint8_t { kTables, k128, k512 };

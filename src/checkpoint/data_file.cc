@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -136,6 +137,20 @@ Result<> DataFile::read_at(std::uint64_t offset,
     to = to.subspan(count);
   }
   return {};
+}
+
+std::optional<Bytes> DataFile::mapped_at(std::uint64_t offset,
+                                         std::uint64_t size) const {
+  const Result<Bytes> part = slice(bytes_, offset, size);
+  if (!part || part->empty())
+    return std::nullopt;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(part->data());
+  const std::uintptr_t ahead = begin % page;
+  void* const first = reinterpret_cast<void*>(begin - ahead);
+  if (::madvise(first, part->size() + ahead, MADV_POPULATE_READ) != 0)
+    return std::nullopt;
+  return *part;
 }
 
 Result<Extent> DataFile::extent(const ZipEntry& entry) const {

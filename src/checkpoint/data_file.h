@@ -50,6 +50,12 @@ class DataFile {
   Result<> read_at(std::uint64_t offset,
                    std::span<const std::span<std::byte>> to) const;
 
+  // The same bytes where they are mapped, brought in before they are touched;
+  // nothing if the file has become too short or the kernel (before 5.14) cannot
+  // tell, in which case read_at() says what is wrong.
+  std::optional<Bytes> mapped_at(std::uint64_t offset,
+                                 std::uint64_t size) const;
+
   // Where the bytes of an archive's entry lie in this file, packed or not.
   Result<Extent> extent(const ZipEntry& entry) const;
 

@@ -65,6 +65,13 @@ std::optional<Bytes> StorageReader::view() const {
   return std::nullopt;
 }
 
+std::optional<Bytes> StorageReader::mapped_at(std::uint64_t offset,
+                                              std::uint64_t size) const {
+  if (!extent_ || offset > extent_->size || size > extent_->size - offset)
+    return std::nullopt;
+  return file_->mapped_at(extent_->offset + offset, size);
+}
+
 Result<> StorageReader::read_at(std::uint64_t offset, std::span<std::byte> to) {
   if (offset > size_ || to.size() > size_ - offset)
     return fail(ErrorKind::kCorrupt,

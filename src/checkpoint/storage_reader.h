@@ -27,6 +27,9 @@ class StorageReader {
   const DataFile* file() const { return file_; }
   // All of them in memory or mapped, if they lie there as they are.
   std::optional<Bytes> view() const;
+  // A stretch of them as DataFile::mapped_at() has it.
+  std::optional<Bytes> mapped_at(std::uint64_t offset,
+                                 std::uint64_t size) const;
 
  private:
   StorageReader() = default;

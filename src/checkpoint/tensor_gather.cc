@@ -1,8 +1,10 @@
 #include "checkpoint/tensor_gather.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "base/worker_pool.h"
 #include "checkpoint/strided_copy.h"
 
 namespace postflight {
@@ -157,15 +159,67 @@ class Gatherer {
   std::vector<std::byte> staging_;
 };
 
+// Whether that is done and was worth it; if not, nothing is wrong yet.
+bool gather_mapped(const StorageReader& reader, const Tensor& tensor,
+                   std::byte* to, std::span<const CopyDimension> dimensions,
+                   std::size_t threads) {
+  const std::uint64_t size = tensor.dtype.size;
+  std::uint64_t bytes = size;
+  std::uint64_t extent = size;
+  for (const CopyDimension& dimension : dimensions) {
+    bytes *= dimension.count;
+    extent += (dimension.count - 1) * dimension.from_step;
+  }
+  // Long runs are read straight to their place, few bytes only where they are.
+  const bool long_runs = !dimensions.empty() &&
+                         dimensions.back().from_step == size &&
+                         dimensions.back().to_step == size &&
+                         dimensions.back().count * size > kLongestGap;
+  if (dimensions.empty() || long_runs || bytes < kBlock || extent / 2 > bytes)
+    return false;
+  // The outermost dimension in bands, whose ends are those of lines.
+  constexpr std::uint64_t kOneBand = 64 << 20;
+  constexpr std::uint64_t kBandOfMany = 8 << 20;
+  constexpr std::uint64_t kLine = 64;
+  const WorkerPool pool(threads);
+  const CopyDimension outermost = dimensions[0];
+  std::uint64_t share =
+      (pool.threads() == 1 ? kOneBand : kBandOfMany) / outermost.from_step;
+  share = std::max(kLine, share - share % kLine);
+  const std::uint64_t rest =
+      extent - (outermost.count - 1) * outermost.from_step;
+  const std::uint64_t bands = (outermost.count + share - 1) / share;
+  const auto copy_band = [&](std::size_t band) {
+    const std::uint64_t first = band * share;
+    std::vector<CopyDimension> part(dimensions.begin(), dimensions.end());
+    part[0].count = std::min(share, outermost.count - first);
+    const std::optional<Bytes> from =
+        reader.mapped_at(tensor.offset * size + first * outermost.from_step,
+                         (part[0].count - 1) * outermost.from_step + rest);
+    if (from)
+      copy_strided(from->data(), to + first * outermost.to_step, size, part);
+    return from.has_value();
+  };
+  bool all = true;
+  const Result<> done = pool.map_ordered(
+      bands, copy_band, [&all](std::size_t, bool copied) -> Result<> {
+        all = all && copied;
+        return {};
+      });
+  return done && all;
+}
+
 }  // namespace
 
 Result<> gather(StorageReader& reader, const Tensor& tensor,
-                std::span<std::byte> to) {
+                std::span<std::byte> to, const GatherOptions& options) {
   if (to.empty())
     return {};
   Plan plan = plan_of(tensor);
-  TRY(Gatherer(reader, tensor, to.data())
-          .run(tensor.offset * tensor.dtype.size, plan.moving));
+  if (!options.mapped ||
+      !gather_mapped(reader, tensor, to.data(), plan.moving, options.threads))
+    TRY(Gatherer(reader, tensor, to.data())
+            .run(tensor.offset * tensor.dtype.size, plan.moving));
   // What repeats is copied inside the result, from its first index on.
   std::vector<CopyDimension> done = plan.moving;
   for (CopyDimension& dimension : done)

@@ -15,7 +15,16 @@ namespace postflight {
 // The innermost ones make a block that is read in one piece: as long as gaps
 // between what is wanted are no longer than a page, which the disk reads
 // anyway, and the block fits the cache that it is then put in order from.
+//
+// A large tensor most of whose bytes are out of order is put in order right
+// from the mapped file instead, if `mapped`: by `threads`, 0 being one for each
+// processor.
+struct GatherOptions {
+  bool mapped = false;
+  std::size_t threads = 1;
+};
+
 Result<> gather(StorageReader& reader, const Tensor& tensor,
-                std::span<std::byte> to);
+                std::span<std::byte> to, const GatherOptions& options = {});
 
 }  // namespace postflight

@@ -126,7 +126,8 @@ Result<> TensorReader::read_from(StorageReader& reader, const Tensor& tensor,
     return reader.read_at(0, to);
   if (is_contiguous(tensor))
     return reader.read_at(tensor.offset * tensor.dtype.size, to);
-  return gather(reader, tensor, to);
+  return gather(reader, tensor, to,
+                {.mapped = true, .threads = options_.threads});
 }
 
 Result<> TensorReader::read_checked(const Storage& storage,
@@ -207,12 +208,16 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   });
   const std::vector<Batch> batches = batches_of(straight);
   const std::size_t jobs = batches.size() + others.size();
+  // Threads are for many tensors, or else for the parts of one.
+  TensorReader one_by_one(*this);
+  if (jobs > 1)
+    one_by_one.options_.threads = 1;
   const auto work = [&](std::size_t job) -> Result<> {
     if (job < batches.size())
       return read_batch(
           std::span(straight).subspan(batches[job].first, batches[job].count));
     const TensorTarget& target = *others[job - batches.size()];
-    return read(*target.tensor, target.to);
+    return one_by_one.read(*target.tensor, target.to);
   };
   std::uint64_t bytes = 0;
   for (const TensorTarget& target : targets)

@@ -79,28 +79,123 @@ RC_GTEST_FIXTURE_PROP(TensorReaderTest, ReadsAnyViewOfAStorage, ()) {
   RC_ASSERT(streamed == bytes_of(expected));
 }
 
+// A box of `rows` by `columns` elements of `size` bytes turned around into
+// memory that begins `shift` bytes after a line of the cache, and what is
+// around it.
+void expect_turned(std::size_t size, std::uint64_t rows, std::uint64_t columns,
+                   std::size_t shift) {
+  SCOPED_TRACE(fmt::format("{} {} {} {}", size, rows, columns, shift));
+  std::vector<std::byte> from(rows * columns * size);
+  for (std::size_t i = 0; i < from.size(); ++i)
+    from[i] = static_cast<std::byte>(i * 31 + i / 251);
+  std::vector<std::byte> room(from.size() + 256, std::byte{0xee});
+  const std::size_t begin =
+      64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64 + shift;
+  std::byte* const to = room.data() + begin;
+  const CopyDimension dimensions[] = {{rows, columns * size, size},
+                                      {columns, size, rows * size}};
+  copy_strided(from.data(), to, size, dimensions);
+  std::size_t wrong = 0;
+  for (std::uint64_t r = 0; r < rows; ++r)
+    for (std::uint64_t c = 0; c < columns; ++c)
+      wrong += std::memcmp(from.data() + (r * columns + c) * size,
+                           to + (c * rows + r) * size, size) != 0;
+  EXPECT_EQ(wrong, 0U);
+  for (std::size_t i = 0; i < begin; ++i)
+    EXPECT_EQ(room[i], std::byte{0xee}) << i;
+  for (std::size_t i = begin + from.size(); i < room.size(); ++i)
+    EXPECT_EQ(room[i], std::byte{0xee}) << i;
+}
+
 TEST(StridedCopy, TurnsBoxesOfAnySizeAround) {
-  for (const std::size_t size : {1, 2, 4, 8, 16})
+  for (const std::size_t size : {1, 2, 4, 8, 16, 12})
     for (const std::uint64_t rows : {1, 3, 8, 33, 70})
-      for (const std::uint64_t columns : {1, 5, 8, 32, 65}) {
-        std::vector<std::byte> from(rows * columns * size);
-        for (std::size_t i = 0; i < from.size(); ++i)
-          from[i] = static_cast<std::byte>(i * 31 + i / 251);
-        std::vector<std::byte> to(from.size());
-        const CopyDimension dimensions[] = {{rows, columns * size, size},
-                                            {columns, size, rows * size}};
-        copy_strided(from.data(), to.data(), size, dimensions);
-        for (std::uint64_t r = 0; r < rows; ++r)
-          for (std::uint64_t c = 0; c < columns; ++c)
-            ASSERT_TRUE(std::equal(
-                from.begin() +
-                    static_cast<std::ptrdiff_t>((r * columns + c) * size),
-                from.begin() +
-                    static_cast<std::ptrdiff_t>((r * columns + c + 1) * size),
-                to.begin() +
-                    static_cast<std::ptrdiff_t>((c * rows + r) * size)))
-                << size << " " << rows << " " << columns;
-      }
+      for (const std::uint64_t columns : {1, 5, 8, 32, 65})
+        expect_turned(size, rows, columns, 0);
+}
+
+// These are written past the cache, in lines that begin anywhere.
+TEST(StridedCopy, TurnsLargeBoxesAround) {
+  for (const std::size_t size : {1, 2, 4, 8, 16, 12})
+    for (const std::size_t shift : {0, 1, 16, 63})
+      for (const std::uint64_t rows : {1, 60, 127, 1024})
+        expect_turned(size, rows, (1 << 19) / rows / size + 7, shift);
+}
+
+TEST(StridedCopy, TurnsWhatIsNotDense) {
+  // [5, 3, 4, 2] to [3, 5, 4, 2] and to [2, 3, 4, 5], of every other element.
+  std::vector<std::uint16_t> from(2 * 5 * 3 * 4 * 2);
+  std::iota(from.begin(), from.end(), std::uint16_t{0});
+  for (const bool whole : {false, true}) {
+    const std::uint64_t step = whole ? 2 : 4;
+    std::vector<std::uint16_t> to(from.size() / 2, 0xffff);
+    const CopyDimension swapped[] = {
+        {5, 24 * step, 16}, {3, 8 * step, 80}, {4, 2 * step, 4}, {2, step, 2}};
+    copy_strided(reinterpret_cast<const std::byte*>(from.data()),
+                 reinterpret_cast<std::byte*>(to.data()), 2, swapped);
+    for (std::size_t i = 0; i < to.size(); ++i)
+      EXPECT_EQ(to[i], (i / 8 % 5 * 24 + i / 40 * 8 + i % 8) * step / 2) << i;
+    const CopyDimension reversed[] = {{5, 24 * step, 2},
+                                      {3, 8 * step, 40},
+                                      {4, 2 * step, 10},
+                                      {2, step, 120}};
+    copy_strided(reinterpret_cast<const std::byte*>(from.data()),
+                 reinterpret_cast<std::byte*>(to.data()), 2, reversed);
+    for (std::size_t i = 0; i < to.size(); ++i)
+      EXPECT_EQ(to[i], (i % 5 * 24 + i / 20 % 3 * 8 + i / 5 % 4 * 2 + i / 60) *
+                           step / 2)
+          << i;
+  }
+}
+
+// Large enough to be read through the map, in bands of several threads.
+TEST(TensorReaderMapped, TurnsLargeTensorsAround) {
+  constexpr std::int64_t kCount = 2'500'000;
+  std::vector<std::int32_t> numbers(kCount);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const TemporaryFolder folder = scratch_folder();
+  const std::vector<MadeTensor> views = {
+      {.shape = {1025, 2300}, .stride = {1, 1025}},
+      {.offset = 5, .shape = {2, 3, 512, 512}, .stride = {786432, 1, 1536, 3}},
+      {.offset = 9, .shape = {640, 2, 1024}, .stride = {1, 0, 1280}},
+      {.shape = {1000, 1000}, .stride = {2, 2400}}};
+  for (const MadeTensor& view : views) {
+    MadeTensor made = view;
+    made.storage_class = "IntStorage";
+    made.count = kCount;
+    Builder builder;
+    write_file(folder.path() / "x.pt",
+               torch_file(make_tensor(builder, made),
+                          {.storages = {{"0", bytes_of(numbers)}}}));
+    const Checkpoint checkpoint =
+        must(Checkpoint::open(folder.path() / "x.pt"));
+    const Tensor& tensor = checkpoint.tensors()[0];
+    const std::vector<std::int32_t> expected = by_definition(numbers, tensor);
+    for (const std::size_t threads : {1, 3}) {
+      std::vector<std::int32_t> found(expected.size());
+      const TensorReader reader(checkpoint, {.threads = threads});
+      ASSERT_TRUE(
+          reader.read(tensor, std::as_writable_bytes(std::span(found))));
+      EXPECT_EQ(found == expected, true) << tensor.shape[0] << " " << threads;
+    }
+  }
+}
+
+TEST(DataFile, ShowsNothingThatWasCutOff) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path path = folder.path() / "x.pt";
+  write_file(path, std::string(1 << 20, 'x'));
+  const auto file = must(DataFile::open(path, {}));
+  if (!file->mapped_at(100'000, 900'000))
+    GTEST_SKIP() << "this kernel cannot tell";
+  EXPECT_EQ(as_text(*file->mapped_at(100'000, 3)), "xxx");
+  EXPECT_FALSE(file->mapped_at(1 << 20, 1));
+  std::filesystem::resize_file(path, 500'000);
+  EXPECT_FALSE(file->mapped_at(100'000, 900'000));
+  std::vector<std::byte> room(900'000);
+  EXPECT_EQ(message_of(file->read_at(100'000, room)),
+            fmt::format("{}: it was truncated while it was read, at byte {}",
+                        path.string(), 500'000));
 }
 
 TEST(TensorSlice, ReadsWhatNumpyReads) {
