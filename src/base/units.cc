@@ -61,9 +61,13 @@ std::string human_bytes(std::uint64_t bytes) {
     ++name;
   }
   const std::uint64_t tenths = rounded(bytes, unit / 10);
-  if (tenths >= 1000)
-    return fmt::format("{} {}", rounded(bytes, unit), kUnits[name]);
-  return fmt::format("{}.{} {}", tenths / 10, tenths % 10, kUnits[name]);
+  std::string text =
+      fmt::format_int(tenths >= 1000 ? rounded(bytes, unit) : tenths / 10)
+          .str();
+  if (tenths < 1000)
+    text.append({'.', static_cast<char>('0' + tenths % 10)});
+  text += ' ';
+  return text += kUnits[name];
 }
 
 std::string human_duration(std::chrono::nanoseconds duration) {

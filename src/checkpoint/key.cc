@@ -1,6 +1,8 @@
 #include "checkpoint/key.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -9,23 +11,42 @@
 namespace postflight {
 namespace {
 
+enum Care : std::uint8_t { kPlain, kQuoted, kEscaped };
+
+// A table, for each of many thousand keys is looked through twice.
+constexpr std::array<Care, 256> kCare = [] {
+  std::array<Care, 256> care{};
+  for (std::size_t c = 0; c < 32; ++c)
+    care[c] = kEscaped;
+  care[127] = care['"'] = care['\\'] = kEscaped;
+  care['.'] = care['['] = care[']'] = care['\''] = care[' '] = kQuoted;
+  return care;
+}();
+
+Care care_of(char c) {
+  return kCare[static_cast<unsigned char>(c)];
+}
+
 bool needs_quotes(std::string_view text) {
-  return text.empty() || std::ranges::any_of(text, [](char c) {
-           return c == '.' || c == '[' || c == ']' || c == '"' || c == '\'' ||
-                  c == ' ' || c == '\\' || static_cast<unsigned char>(c) < 32 ||
-                  c == 127;
-         });
+  return text.empty() ||
+         std::ranges::any_of(text, [](char c) { return care_of(c) != kPlain; });
 }
 
 void append_quoted(std::string_view text, std::string& path) {
+  path.reserve(path.size() + text.size() + 2);
   path += '"';
-  for (const char c : text) {
+  while (!text.empty()) {
+    const auto stop = std::ranges::find(text, kEscaped, care_of);
+    path.append(text.begin(), stop);
+    text.remove_prefix(static_cast<std::size_t>(stop - text.begin()));
+    if (text.empty())
+      break;
+    const char c = text.front();
     if (c == '"' || c == '\\')
-      path += '\\';
-    if (static_cast<unsigned char>(c) < 32 || c == 127)
-      path += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      path.append({'\\', c});
     else
-      path += c;
+      path += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    text.remove_prefix(1);
   }
   path += '"';
 }

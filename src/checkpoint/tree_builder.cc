@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/hash_order.h"
 #include "checkpoint/value_repr.h"
 
 namespace postflight {
@@ -166,7 +167,7 @@ void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
                 begin + i};
   }
   // Keys made to collide cost no more than a plain sort of them.
-  std::ranges::sort(order, [this](const Hashed& a, const Hashed& b) {
+  sort_by_hash(order, [this](const Hashed& a, const Hashed& b) {
     if (a.hash != b.hash)
       return a.hash < b.hash;
     const Key& left = children_[a.index].key;

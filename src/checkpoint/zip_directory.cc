@@ -1,6 +1,7 @@
 #include "checkpoint/zip_directory.h"
 
 #include "checkpoint/crc32.h"
+#include "checkpoint/hash_order.h"
 #include "checkpoint/inflate.h"
 
 #include <algorithm>
@@ -163,7 +164,7 @@ void ZipDirectory::index_names() {
   names_.reserve(entries_.size());
   for (const ZipEntry& entry : entries_)
     names_.push_back({hash_ignoring_case(entry.name), names_.size()});
-  std::ranges::sort(names_, [this](const NameKey& a, const NameKey& b) {
+  sort_by_hash(names_, [this](const NameKey& a, const NameKey& b) {
     if (a.hash != b.hash)
       return a.hash < b.hash;
     const std::string_view left = entries_[a.entry].name;

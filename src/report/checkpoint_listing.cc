@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -74,20 +75,62 @@ struct Row {
   std::string remark;
 };
 
-std::size_t width_of(std::span<const Row> rows, std::string Row::*column,
-                     std::size_t most) {
-  std::size_t width = 0;
-  for (const Row& row : rows)
-    width = std::max(width, display_width(row.*column));
-  return std::min(width, most);
-}
+// Columns under each other, as wide as the widest cell but no wider than is
+// given for each; the last has any width. The text of all cells is one string,
+// and they are measured once, for a file may have very many.
+class Columns {
+ public:
+  explicit Columns(std::size_t rows) {
+    cells_.reserve(rows * kColumns);
+    text_.reserve(rows * 64);
+  }
 
-void append_padded(const std::string& text, std::size_t width,
-                   std::string& line) {
-  const std::size_t have = display_width(text);
-  line += text;
-  line.append(2 + (have < width ? width - have : 0), ' ');
-}
+  void add(const Row& row) {
+    for (const std::string* const cell :
+         {&row.key, &row.dtype, &row.shape, &row.size, &row.remark}) {
+      const std::size_t column = cells_.size() % kColumns;
+      const std::size_t width =
+          column < kWidest.size() ? display_width(*cell) : 0;
+      widths_[column] = std::max(widths_[column], width);
+      cells_.push_back({cell->size(), width});
+      text_ += *cell;
+    }
+  }
+
+  void write(Output& out) const {
+    std::string line;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const Cell& cell = cells_[i];
+      const std::size_t column = i % kColumns;
+      if (column == 0)
+        line.assign("  ");
+      line.append(text_, at, cell.size);
+      at += cell.size;
+      if (column < kWidest.size()) {
+        const std::size_t wide = std::min(widths_[column], kWidest[column]);
+        line.append(2 + (cell.width < wide ? wide - cell.width : 0), ' ');
+        continue;
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      line += '\n';
+      out += line;
+    }
+  }
+
+ private:
+  static constexpr std::array<std::size_t, 4> kWidest = {60, 20, 24, 10};
+  static constexpr std::size_t kColumns = kWidest.size() + 1;
+
+  struct Cell {
+    std::size_t size;
+    std::size_t width;
+  };
+
+  std::string text_;
+  std::vector<Cell> cells_;
+  std::array<std::size_t, kColumns> widths_{};
+};
 
 Row value_row(const Checkpoint& checkpoint, std::uint32_t index) {
   const Node& node = checkpoint.nodes()[index];
@@ -108,6 +151,14 @@ Row value_row(const Checkpoint& checkpoint, std::uint32_t index) {
   return row;
 }
 
+Row tensor_row(const Checkpoint& checkpoint, std::uint32_t index,
+               const Tensor& tensor, std::span<const StorageUse> uses) {
+  return {shown_path(checkpoint, index), escape_for_terminal(tensor.dtype.name),
+          shape_text(tensor),
+          tensor.has_parts() ? "" : human_bytes(tensor.bytes()),
+          remarks(checkpoint, index, tensor, uses)};
+}
+
 }  // namespace
 
 std::vector<StorageUse> storage_uses(const Checkpoint& checkpoint) {
@@ -124,8 +175,12 @@ std::vector<StorageUse> storage_uses(const Checkpoint& checkpoint) {
 }
 
 std::string shown_path(const Checkpoint& checkpoint, std::uint32_t node) {
-  const std::string path = checkpoint.path_of(node);
-  return path.empty() ? "(root)" : escape_for_terminal(path);
+  std::string path = checkpoint.path_of(node);
+  if (path.empty())
+    return "(root)";
+  if (printable_ascii_prefix(path) == path.size())
+    return path;
+  return escape_for_terminal(path);
 }
 
 std::string shape_text(const Tensor& tensor) {
@@ -169,38 +224,15 @@ void write_listing(std::string_view name, const Checkpoint& checkpoint,
   out += fmt::format("{}  {}\n",
                      terminal.styled(Style::kBold, escape_for_terminal(name)),
                      checkpoint_summary(checkpoint, options.nodes));
-  std::vector<Row> rows;
-  rows.reserve(options.nodes.size());
+  Columns columns(options.nodes.size());
   for (const std::uint32_t index : options.nodes) {
     const Tensor* const tensor =
         checkpoint.tensor_at(checkpoint.nodes()[index]);
-    if (tensor == nullptr) {
-      rows.push_back(value_row(checkpoint, index));
-      continue;
-    }
-    rows.push_back({shown_path(checkpoint, index),
-                    escape_for_terminal(tensor->dtype.name),
-                    shape_text(*tensor),
-                    tensor->has_parts() ? "" : human_bytes(tensor->bytes()),
-                    remarks(checkpoint, index, *tensor, uses)});
+    columns.add(tensor == nullptr
+                    ? value_row(checkpoint, index)
+                    : tensor_row(checkpoint, index, *tensor, uses));
   }
-  const std::size_t key = width_of(rows, &Row::key, 60);
-  const std::size_t dtype = width_of(rows, &Row::dtype, 20);
-  const std::size_t shape = width_of(rows, &Row::shape, 24);
-  const std::size_t size = width_of(rows, &Row::size, 10);
-  std::string line;
-  for (const Row& row : rows) {
-    line.assign("  ");
-    append_padded(row.key, key, line);
-    append_padded(row.dtype, dtype, line);
-    append_padded(row.shape, shape, line);
-    append_padded(row.size, size, line);
-    line += row.remark;
-    while (line.ends_with(' '))
-      line.pop_back();
-    line += '\n';
-    out += line;
-  }
+  columns.write(out);
   write_findings(checkpoint.findings, terminal, out);
 }
 
