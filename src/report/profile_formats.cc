@@ -15,7 +15,7 @@ namespace postflight {
 namespace {
 
 // A semicolon would begin another frame.
-std::string without_semicolons(std::string text) {
+std::string without_semicolons(std::string_view text) {
   std::string result;
   for (const char c : text) {
     if (c == ';')

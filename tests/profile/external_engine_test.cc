@@ -39,7 +39,7 @@ class ExternalSampling : public ::testing::TestWithParam<std::string> {
  protected:
   // Samples until a thread of Python is seen, whose stack is returned.
   std::vector<std::string> stack_of(pid_t pid,
-                                    SamplingOptions options = {
+                                    const SamplingOptions& options = {
                                         .mode = ProfileMode::kWall}) {
     SampledProcess process(pid, options, locator_, builder_);
     samples_.clear();

@@ -23,21 +23,21 @@ class SmallMemory final : public Memory {
     std::size_t done = 0;
     for (const MemoryPiece& piece : pieces) {
       if (piece.address < kBase ||
-          piece.address - kBase + piece.to.size() > bytes_.size() ||
-          piece.address - kBase > bytes_.size())
+          piece.address - kBase + piece.to.size() > bytes.size() ||
+          piece.address - kBase > bytes.size())
         return done;
       if (!piece.to.empty())
-        std::memcpy(piece.to.data(), bytes_.data() + (piece.address - kBase),
+        std::memcpy(piece.to.data(), bytes.data() + (piece.address - kBase),
                     piece.to.size());
       ++done;
     }
     return done;
   }
   void put(std::uint64_t address, std::uint64_t value) {
-    std::memcpy(bytes_.data() + (address - kBase), &value, sizeof(value));
+    std::memcpy(bytes.data() + (address - kBase), &value, sizeof(value));
   }
 
-  std::vector<std::byte> bytes_ = std::vector<std::byte>(4096);
+  std::vector<std::byte> bytes = std::vector<std::byte>(4096);
 };
 
 // Three frames of 3.11 at 0x10800, 0x10900 and 0x10a00, the last on top; they
@@ -61,8 +61,8 @@ SmallMemory three_frames() {
 }
 
 const PythonLayout& layout() {
-  static const PythonLayout kLayout = *known_layout({3, 11, 2});
-  return kLayout;
+  static const PythonLayout known = *known_layout({3, 11, 2});
+  return known;
 }
 
 TEST(PythonStack, WalksFromTheInnermostFrame) {
@@ -116,7 +116,7 @@ RC_GTEST_PROP(PythonStack, TakesAnyMemory,
               (const std::map<std::uint16_t, std::uint16_t>& words)) {
   SmallMemory memory = three_frames();
   for (const auto& [at, value] : words)
-    memory.put(SmallMemory::kBase + at % 510 * 8,
+    memory.put(SmallMemory::kBase + std::uint64_t{at} % 510 * 8,
                SmallMemory::kBase + value % 0x1100);
   for (const PythonVersion& version :
        {PythonVersion{3, 9, 0}, PythonVersion{3, 11, 0},
