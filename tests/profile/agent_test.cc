@@ -243,7 +243,7 @@ with phase("main"):
 }
 
 TEST_P(AgentTest, MixesNoTwoMoments) {
-  const Profile profile = profile_of(R"(def leaf_a(): pass
+  constexpr std::string_view kScript = R"(def leaf_a(): pass
 def leaf_b(): pass
 def parent_a():
     leaf_a(); leaf_a(); leaf_a()
@@ -256,16 +256,19 @@ def generate():
         parent_b()
 for _ in generate():
     pass
-)",
-                                     800);
+)";
   std::size_t leaves = 0;
   std::size_t impossible = 0;
-  for (const ProfileSample& sample : profile.samples) {
-    const auto stack = names(profile, sample.stack);
-    if (stack.size() < 2 || !stack[0].starts_with("leaf_"))
-      continue;
-    ++leaves;
-    impossible += stack[1] == "parent_" + stack[0].substr(5) ? 0 : 1;
+  // On a busy machine few samples find the program in a leaf.
+  for (int round = 0; round < 20 && leaves < 200; ++round) {
+    const Profile profile = profile_of(kScript, 800);
+    for (const ProfileSample& sample : profile.samples) {
+      const auto stack = names(profile, sample.stack);
+      if (stack.size() < 2 || !stack[0].starts_with("leaf_"))
+        continue;
+      ++leaves;
+      impossible += stack[1] == "parent_" + stack[0].substr(5) ? 0 : 1;
+    }
   }
   EXPECT_GT(leaves, 20U);
   EXPECT_LE(impossible * 100, leaves);
@@ -304,8 +307,9 @@ outer()
   EXPECT_GT(merged, 100U);
 }
 
-// Seven parts of the work to three; the bound is five standard deviations of a
-// binomial distribution.
+// Seven parts of the work to three; the bound is eight standard deviations of a
+// binomial distribution, as samples that are taken while others hold the
+// processor are not independent.
 TEST_P(AgentTest, FindsAKnownSplit) {
   const Profile profile = profile_of(R"(def work(n):
     x = 0
@@ -327,7 +331,7 @@ while True:
     all += is_heavy || is_light ? 1 : 0;
   }
   ASSERT_GT(all, 500);
-  EXPECT_NEAR(heavy / all, 0.7, 5 * std::sqrt(0.7 * 0.3 / all));
+  EXPECT_NEAR(heavy / all, 0.7, 8 * std::sqrt(0.7 * 0.3 / all));
 }
 
 }  // namespace

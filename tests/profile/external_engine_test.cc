@@ -210,8 +210,9 @@ sys.stdin.readline()
       EXPECT_FALSE(sample.flags.waiting);
     }
   }
-  EXPECT_GT(spinning, 0U);
-  EXPECT_EQ(main_running, 0U);
+  // It may still be on its way to its readline() at first.
+  EXPECT_GT(spinning, 20U);
+  EXPECT_LE(main_running * 20, spinning);
 }
 
 // Two chains of calls take turns as fast as they can: no leaf may appear below
