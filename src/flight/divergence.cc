@@ -95,7 +95,7 @@ class Search {
         many = &lane;
     constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
     if (few == nullptr || many == nullptr ||
-        divergence.sequence > kLast - 2 * kFarthest)
+        divergence.sequence > kLast - std::int64_t{2} * kFarthest)
       return 0;
     for (int distance = 1; distance <= kFarthest; ++distance) {
       if (equal_from(*few, divergence.sequence, *many,
