@@ -53,7 +53,8 @@ Exit run(const ReportOptions& options, Session& session) {
   else
     write_profile_text(profile, {.top = options.top, .files = read},
                        session.terminal(), out);
-  return exit_for(profile.findings);
+  return read.size() < options.files.size() ? Exit::kFound
+                                            : exit_for(profile.findings);
 }
 
 }  // namespace

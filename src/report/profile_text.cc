@@ -43,7 +43,9 @@ std::string place(const Profile& profile, const FunctionTime& function) {
 
 std::string headline(const Profile& profile, const ProfileSummary& summary) {
   if (summary.spent.samples == 0)
-    return "PROFILE  no samples: the program did not run long enough";
+    return profile.findings.empty()
+               ? "PROFILE  no samples: the program did not run long enough"
+               : "PROFILE  no samples could be read; the file is damaged";
   const bool wall = note(profile, "mode") == "wall";
   std::string text =
       fmt::format("PROFILE  {} of {} in {} samples", duration(summary.spent.ns),

@@ -186,14 +186,7 @@ class AgentTest : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Pythons, AgentTest,
-                         ::testing::ValuesIn(test_pythons()),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name;
-                         });
+                         ::testing::ValuesIn(test_pythons()), python_test_name);
 
 TEST_P(AgentTest, FallsBackAndSaysSo) {
   ::setenv("POSTFLIGHT_NO_PERF", "1", 1);

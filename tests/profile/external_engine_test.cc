@@ -59,14 +59,7 @@ class ExternalSampling : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Pythons, ExternalSampling,
-                         ::testing::ValuesIn(test_pythons()),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name;
-                         });
+                         ::testing::ValuesIn(test_pythons()), python_test_name);
 
 TEST_P(ExternalSampling, NamesFramesAndLines) {
   PythonChild child(GetParam(), R"(import sys
@@ -408,14 +401,7 @@ class PhasesOfPrograms : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Pythons, PhasesOfPrograms,
-                         ::testing::ValuesIn(test_pythons()),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); },
-                               '_');
-                           return name;
-                         });
+                         ::testing::ValuesIn(test_pythons()), python_test_name);
 
 TEST_P(PhasesOfPrograms, LabelSamples) {
   const auto seen = phases_seen(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +33,14 @@ std::vector<std::string> test_pythons() {
   }
   std::sort(pythons.begin() + 1, pythons.end());
   return pythons;
+}
+
+std::string python_test_name(
+    const testing::TestParamInfo<std::string>& tested) {
+  std::string name = tested.param;
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(c); }, '_');
+  return name;
 }
 
 PythonChild::PythonChild(const std::string& python, std::string_view script)

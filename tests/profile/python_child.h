@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include "base/descriptor.h"
@@ -14,6 +15,10 @@ namespace postflight {
 // The interpreters that tests run: Debian's, and others where there are any
 // ($HOME/.pyenv/versions/3.9 to 3.14).
 std::vector<std::string> test_pythons();
+
+// What a test with one of them is called: names of tests are letters and
+// digits.
+std::string python_test_name(const testing::TestParamInfo<std::string>& tested);
 
 // A Python program that runs beside the test, and ends with it. What it reads
 // from stdin is what the test tells it, so that both can wait for each other.
