@@ -38,9 +38,27 @@ std::uint64_t hash_bytes(Bytes bytes) {
   std::uint64_t state = seed ^ mix(bytes.size() + kFirst, kSecond);
   const std::byte* next = bytes.data();
   std::size_t left = bytes.size();
-  for (; left >= 16; left -= 16, next += 16)
-    state = mix(load_little_endian<std::uint64_t>(next) ^ kSecond,
-                load_little_endian<std::uint64_t>(next + 8) ^ state);
+  const auto take = [&next](std::uint64_t from) {
+    const std::uint64_t mixed =
+        mix(load_little_endian<std::uint64_t>(next) ^ kSecond,
+            load_little_endian<std::uint64_t>(next + 8) ^ from);
+    next += 16;
+    return mixed;
+  };
+  // A group's list of ranks has many thousands of bytes; these four don't wait
+  // for each other.
+  if (left >= 128) {
+    std::uint64_t others[3] = {state ^ 1, state ^ 2, state ^ 3};
+    for (; left >= 64; left -= 64) {
+      state = take(state);
+      for (std::uint64_t& other : others)
+        other = take(other);
+    }
+    state =
+        mix(state ^ others[0], kSecond) ^ mix(others[1] ^ kFirst, others[2]);
+  }
+  for (; left >= 16; left -= 16)
+    state = take(state);
   const std::size_t first = left < 8 ? left : 8;
   state = mix(load_up_to_8(next, first) ^ kSecond,
               load_up_to_8(next + first, left - first) ^ state);

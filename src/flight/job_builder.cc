@@ -41,8 +41,7 @@ void JobBuilder::add(Dump dump, std::string file,
   };
   for (const GroupConfig& config : dump.groups) {
     const TextId ranks = job_.tables.add_text(dump.tables.text(config.ranks));
-    const std::vector<Rank>& members = members_.read(ranks, job_.text(ranks));
-    if (members.empty())
+    if (members_.read(ranks, job_.text(ranks)).empty())
       continue;
     if (config.name == TextId{}) {
       arrived.unnamed_members = ranks;
@@ -52,7 +51,7 @@ void JobBuilder::add(Dump dump, std::string file,
         job_.tables.add_text(dump.tables.text(config.name));
     const GroupId group = group_with(
         group_name, job_.tables.add_text(dump.tables.text(config.description)),
-        members);
+        ranks);
     groups[config.name] = group;
     arrived.groups[group_name] = group;
   }
@@ -85,17 +84,23 @@ void JobBuilder::add(Dump dump, std::string file,
   arrived_.push_back(std::move(arrived));
 }
 
-GroupId JobBuilder::group_with(TextId name, TextId description,
-                               const std::vector<Rank>& members) {
+GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
   const auto next = static_cast<std::uint32_t>(job_.groups.size());
-  const auto [found, is_new] =
-      configured_.try_emplace({name, members}, GroupId{next});
-  if (is_new) {
-    job_.groups.push_back({name, description, members, true});
-    by_name_[name].push_back({next});
-    return found->second;
+  // The same members may be written in two ways, but mostly are not.
+  const auto [written, is_new_text] =
+      written_.try_emplace({name, ranks}, GroupId{next});
+  if (is_new_text) {
+    const std::vector<Rank>& members = members_.read(ranks, job_.text(ranks));
+    const auto [found, is_new] =
+        configured_.try_emplace({name, members}, GroupId{next});
+    written->second = found->second;
+    if (is_new) {
+      job_.groups.push_back({name, description, members, true});
+      by_name_[name].push_back({next});
+      return found->second;
+    }
   }
-  Group& group = job_.groups[found->second.value];
+  Group& group = job_.groups[written->second.value];
   if (group.description == TextId{})
     group.description = description;
   else if (description != TextId{} && description != group.description)
@@ -104,7 +109,7 @@ GroupId JobBuilder::group_with(TextId name, TextId description,
                       job_.text(name), job_.text(group.description),
                       job_.text(description)),
           ""});
-  return found->second;
+  return written->second;
 }
 
 void JobBuilder::note_damage(const Dump& dump, const std::string& file) {

@@ -34,9 +34,9 @@ class JobBuilder {
     TextId unnamed_members;
   };
 
-  // The group with that name and those members, made if it is new.
-  GroupId group_with(TextId name, TextId description,
-                     const std::vector<Rank>& members);
+  // The group with that name and the members that `ranks` lists, made if it is
+  // new.
+  GroupId group_with(TextId name, TextId description, TextId ranks);
   void note_damage(const Dump& dump, const std::string& file);
 
   void assign_ranks();
@@ -52,7 +52,8 @@ class JobBuilder {
   MemberLists members_;
   std::vector<Arrived> arrived_;
   std::map<std::pair<TextId, std::vector<Rank>>, GroupId> configured_;
-  std::map<TextId, std::vector<GroupId>> by_name_;  // the configured ones
+  std::map<std::pair<TextId, TextId>, GroupId> written_;  // name and list
+  std::map<TextId, std::vector<GroupId>> by_name_;        // the configured ones
   std::map<std::pair<TextId, TextId>, GroupId> learned_;
 };
 
