@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@
 #include "flight/stack_story.h"
 #include "report/entry_text.h"
 #include "report/finding_text.h"
+#include "report/standing_rows.h"
 #include "report/trace_advice.h"
 #include "report/wrapped.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::size_t kRows = 8;
 constexpr std::size_t kCulprits = 3;
 constexpr std::size_t kFindings = 6;
 
@@ -55,118 +55,6 @@ std::string confidence_text(const Verdict& verdict) {
              : fmt::format(" ({})", confidence_name(verdict.confidence));
 }
 
-// Ranks that stand alike, one row for all of them.
-struct Row {
-  Standing standing = Standing::kDone;
-  std::vector<Rank> ranks;
-  std::string what;
-};
-
-std::string what_of(const Job& job, const RankStanding& one) {
-  const RankDump* const dump = job.find(one.rank);
-  if (dump == nullptr)
-    return "";
-  if (!one.entry)
-    return "no entries";
-  const Entry entry = dump->entries[*one.entry];
-  const Call& call = job.call(entry);
-  std::string text;
-  if (one.standing != Standing::kWaiting &&
-      one.standing != Standing::kMismatched &&
-      one.standing != Standing::kStalled)
-    text = "last: ";
-  text += operation_label(job, entry);
-  if (const std::string place = place_label(job, entry); !place.empty())
-    text += "  " + place;
-  text += fmt::format("  {}", group_label(job, job.group(call.group)));
-  if (const std::string tensors = tensors_label(job, call); !tensors.empty())
-    text += "  " + tensors;
-  return text;
-}
-
-std::vector<Row> rows_of(const Job& job, const Verdict& verdict) {
-  std::vector<Row> rows;
-  std::map<std::pair<Standing, std::string>, std::size_t> known;
-  for (const RankStanding& one : verdict.ranks) {
-    std::string what = what_of(job, one);
-    const auto [found, is_new] =
-        known.try_emplace({one.standing, what}, rows.size());
-    if (is_new)
-      rows.push_back({one.standing, {}, std::move(what)});
-    rows[found->second].ranks.push_back(one.rank);
-  }
-  // Those at fault first, those who are done last; then the many.
-  const auto order = [](const Row& row) {
-    constexpr Standing kOrder[] = {Standing::kMissing, Standing::kMismatched,
-                                   Standing::kStalled, Standing::kNoDump,
-                                   Standing::kBehind,  Standing::kUnknown,
-                                   Standing::kWaiting, Standing::kDone};
-    return std::tuple(std::ranges::find(kOrder, row.standing) - kOrder,
-                      -static_cast<std::int64_t>(row.ranks.size()));
-  };
-  std::ranges::stable_sort(rows, {}, order);
-  return rows;
-}
-
-std::string cut_to(std::string_view text, std::size_t width,
-                   const Terminal& terminal) {
-  if (display_width(text) <= width)
-    return std::string(text);
-  const std::size_t room = width - display_width(terminal.ellipsis());
-  std::string cut;
-  std::size_t columns = 0;
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t size = 1;
-    while (i + size < text.size() &&
-           (static_cast<unsigned char>(text[i + size]) & 0xc0) == 0x80)
-      ++size;
-    columns += display_width(text.substr(i, size));
-    if (columns > room)
-      break;
-    cut += text.substr(i, size);
-    i += size;
-  }
-  return cut + std::string(terminal.ellipsis());
-}
-
-void write_rows(const Job& job, const Verdict& verdict, bool all,
-                const Terminal& terminal, Output& out) {
-  const std::vector<Row> rows = rows_of(job, verdict);
-  const std::size_t shown = all ? rows.size() : std::min(rows.size(), kRows);
-  std::vector<std::string> ranks;
-  std::size_t widest = 0;
-  for (std::size_t i = 0; i < shown; ++i) {
-    ranks.push_back(
-        cut_to(fmt::format("rank{} {}", rows[i].ranks.size() == 1 ? "" : "s",
-                           rank_set_text(rows[i].ranks)),
-               std::max<std::size_t>(terminal.width / 3, 12), terminal));
-    widest = std::max(widest, display_width(ranks.back()));
-  }
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (rows[i].what.empty()) {
-      out += fmt::format("  {:<10} {}\n", standing_name(rows[i].standing),
-                         ranks[i]);
-      continue;
-    }
-    const std::string standing =
-        fmt::format("{:<10}", std::string(standing_name(rows[i].standing)));
-    const std::size_t used = 2 + 11 + widest + 2;
-    out += fmt::format(
-        "  {} {}{:{}}  {}\n",
-        terminal.styled(rows[i].standing == Standing::kWaiting ||
-                                rows[i].standing == Standing::kDone
-                            ? Style::kDim
-                            : Style::kBold,
-                        standing),
-        ranks[i], "", widest - display_width(ranks[i]),
-        cut_to(rows[i].what,
-               terminal.width > used + 10 ? terminal.width - used : 60,
-               terminal));
-  }
-  if (shown < rows.size())
-    out += fmt::format("  and {} more rows (--all)\n", rows.size() - shown);
-}
-
 std::string host_text(const Job& job, Rank rank) {
   const std::string_view host = job.host_of(rank);
   return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
@@ -187,6 +75,45 @@ const Evidence* evidence_of(const Verdict& verdict, Rank rank) {
     if (evidence.rank == rank && evidence.entry)
       return &evidence;
   return nullptr;
+}
+
+// Who waits for a rank itself, and how many wait for those in turn.
+struct Waiters {
+  std::vector<Rank> direct;
+  std::size_t further = 0;
+};
+
+Waiters waiters_of(const Verdict& verdict, Rank rank) {
+  std::map<Rank, std::vector<Rank>> waiting;  // by whom they wait for
+  for (const RankStanding& one : verdict.ranks)
+    for (const Rank other : one.waiting_for)
+      waiting[other].push_back(one.rank);
+  Waiters found;
+  found.direct = waiting[rank];
+  std::set<Rank> seen(found.direct.begin(), found.direct.end());
+  seen.insert(rank);
+  std::vector<Rank> next = found.direct;
+  while (!next.empty()) {
+    const Rank at = next.back();
+    next.pop_back();
+    for (const Rank one : waiting[at])
+      if (seen.insert(one).second) {
+        next.push_back(one);
+        ++found.further;
+      }
+  }
+  return found;
+}
+
+std::string waiters_text(const Waiters& waiters, std::size_t width) {
+  std::string text =
+      fmt::format("rank{} {}", waiters.direct.size() == 1 ? "" : "s",
+                  rank_set_text(waiters.direct));
+  if (text.size() > width)
+    text = fmt::format("{} ranks", waiters.direct.size());
+  if (waiters.further > 0)
+    text += fmt::format(", and {} more through them", waiters.further);
+  return text;
 }
 
 void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
@@ -224,6 +151,9 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
          fmt::format("{} here, {} there",
                      escape_for_terminal(frame_text(job, *parting->here)),
                      escape_for_terminal(frame_text(job, *parting->there))));
+  if (const Waiters waiters = waiters_of(verdict, rank);
+      !waiters.direct.empty())
+    tell("waited for by", waiters_text(waiters, terminal.width));
 }
 
 std::int64_t hang_began(const Job& job, const Verdict& verdict) {
@@ -261,7 +191,7 @@ void write_trace(const Job& job, const Verdict& verdict,
       wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
               head.size() + 2, terminal.width, head.size() + 2));
   out += "\n";
-  write_rows(job, verdict, options.all, terminal, out);
+  write_standing_rows(job, verdict, options.all, terminal, out);
   for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
     write_culprit(job, verdict, verdict.culprits[i], terminal, out);
   if (const std::int64_t begin = hang_began(job, verdict);
@@ -305,12 +235,12 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
   for (std::size_t i = first; i < dump->entries.size(); ++i) {
     const Entry entry = dump->entries[i];
     const Call& call = job.call(entry);
-    out +=
-        cut_to(fmt::format("  {:<10} {:<28} {:<14} {:<18} {}",
-                           state_name(entry.state), operation_label(job, entry),
-                           group_label(job, job.group(call.group)),
-                           tensors_label(job, call), place_label(job, entry)),
-               std::max<std::size_t>(terminal.width, 40), terminal);
+    out += cut_to_width(
+        fmt::format("  {:<10} {:<28} {:<14} {:<18} {}", state_name(entry.state),
+                    operation_label(job, entry),
+                    group_label(job, job.group(call.group)),
+                    tensors_label(job, call), place_label(job, entry)),
+        std::max<std::size_t>(terminal.width, 40), terminal.ellipsis());
     out += "\n";
   }
   if (dump->entries.empty())
@@ -358,8 +288,9 @@ void write_group_story(const Job& job, const Verdict& verdict, GroupId id,
   }
   out += "\n  what each did last on it:\n";
   for (const auto& [what, ranks] : alike)
-    out += cut_to(fmt::format("  ranks {:<16} {}", rank_set_text(ranks), what),
-                  std::max<std::size_t>(terminal.width, 40), terminal) +
+    out += cut_to_width(
+               fmt::format("  ranks {:<16} {}", rank_set_text(ranks), what),
+               std::max<std::size_t>(terminal.width, 40), terminal.ellipsis()) +
            "\n";
   if (verdict.group == id)
     out += fmt::format("\n  {}\n", wrapped(escape_for_terminal(verdict.summary),
