@@ -33,6 +33,109 @@ std::vector<std::uint32_t> strays_of(const Case& facts, const WaitRoot& root) {
   return strays;
 }
 
+// One side of a kind of transfer: which member of its group does what with
+// which other. Pipelines beside each other have the same kinds.
+struct TransferKind {
+  std::int32_t own = 0;
+  std::int32_t peer = 0;
+  std::size_t members = 0;
+  bool send = false;
+
+  bool operator==(const TransferKind&) const = default;
+};
+
+TransferKind kind_of(const Job& job, GroupId id, Rank own, Rank peer,
+                     bool send) {
+  const Group& group = job.group(id);
+  return {group.place(own), group.place(peer), group.members.size(), send};
+}
+
+// How far a rank has come with one kind of transfer when it arrives in a
+// collective. Batches count once, so what is in them is counted, too, where the
+// ring goes back to the collective before.
+struct TransferProgress {
+  std::int64_t last_number = 0;
+  std::optional<std::int64_t> since_collective;
+};
+
+std::optional<TransferProgress> progress_of(const Case& facts,
+                                            const TransferKind& kind,
+                                            std::uint32_t rank,
+                                            const Wait& held) {
+  const Rank own = facts.graph.world[rank];
+  const RankDump* const dump = facts.job.find(own);
+  const Lane* const lane = facts.timeline.lane(held.group, own);
+  if (dump == nullptr || lane == nullptr)
+    return std::nullopt;
+  const Slot* const before = lane->find(held.sequence - 1);
+  TransferProgress progress;
+  std::int64_t count = 0;
+  const auto index = static_cast<std::size_t>(dump - facts.job.ranks.data());
+  for (const Transfer& transfer : facts.timeline.transfers(index)) {
+    if (kind_of(facts.job, transfer.group, own, transfer.peer, transfer.send) !=
+        kind)
+      continue;
+    progress.last_number = dump->entries.p2p_sequence(transfer.entry);
+    count += before != nullptr && transfer.entry > before->entry ? 1 : 0;
+  }
+  if (before != nullptr)
+    progress.since_collective = count;
+  return progress;
+}
+
+// Whether the rank that is missed in a transfer came to where it is now with
+// fewer of them than most who came there with it, from the same place of other
+// pipelines. What it left out it will not catch up on.
+bool left_one_out(const Case& facts, const Wait& unmatched) {
+  constexpr std::size_t kMostCompared = 64;
+  const std::uint32_t absent = unmatched.absent[0];
+  if (facts.graph.waits_of[absent].empty())
+    return false;
+  const Wait& held = facts.graph.waits[facts.graph.waits_of[absent].front()];
+  if (held.transfer)
+    return false;
+  const Rank missed = facts.graph.world[absent];
+  const Rank waiting = facts.graph.world[unmatched.waiting[0].rank];
+  const TransferKind kind = kind_of(facts.job, unmatched.group, missed, waiting,
+                                    !unmatched.transfer->send);
+  const std::optional<TransferProgress> own =
+      progress_of(facts, kind, absent, held);
+  std::size_t compared = 0;
+  std::size_t ahead = 0;
+  for (const Wait::Waiter& waiter : held.waiting) {
+    if (compared == kMostCompared)
+      break;
+    const std::optional<TransferProgress> other =
+        progress_of(facts, kind, waiter.rank, held);
+    if (waiter.rank == absent || !own || !other || other->last_number == 0)
+      continue;
+    ++compared;
+    ahead += own->last_number < other->last_number ||
+                     (own->since_collective && other->since_collective &&
+                      *own->since_collective < *other->since_collective)
+                 ? 1
+                 : 0;
+  }
+  return ahead * 2 > compared;
+}
+
+// Of the transfers of a circle without their other side, the one that was left
+// out; the others are held up by that.
+const Wait* find_unmatched(const Case& facts, const WaitRoot& circle) {
+  constexpr std::size_t kMostTried = 256;
+  const Wait* last = nullptr;
+  std::size_t tried = 0;
+  for (const std::uint32_t w : circle.waits) {
+    const Wait& wait = facts.graph.waits[w];
+    if (!wait.transfer || wait.absent.empty())
+      continue;
+    last = &wait;
+    if (tried++ < kMostTried && left_one_out(facts, wait))
+      return last;
+  }
+  return last;
+}
+
 }  // namespace
 
 std::optional<Verdict> blame_cycle(const Case& facts) {
@@ -50,11 +153,7 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
 
   Verdict verdict;
   // A transfer without its other side, between ranks that went on.
-  const Wait* unmatched = nullptr;
-  for (const std::uint32_t w : circle->waits)
-    if (facts.graph.waits[w].transfer && !facts.graph.waits[w].absent.empty())
-      unmatched = &facts.graph.waits[w];
-  if (unmatched != nullptr) {
+  if (const Wait* const unmatched = find_unmatched(facts, *circle)) {
     verdict.kind = VerdictKind::kPointToPoint;
     verdict.culprits = ranks_at(facts, unmatched->absent);
     verdict.confidence = Confidence::kLikely;

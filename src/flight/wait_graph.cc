@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "flight/transfers.h"
@@ -147,9 +148,11 @@ class Maker {
         wait.unknown.push_back(peer);
       const auto next = static_cast<std::uint32_t>(graph_.waits.size());
       graph_.waits.push_back(std::move(wait));
-      join(next, {graph_.place(job_.ranks[open.rank_index].rank),
-                  open.transfer.entry, open.transfer.closing});
+      const std::uint32_t own = graph_.place(job_.ranks[open.rank_index].rank);
+      join(next, {own, open.transfer.entry, open.transfer.closing});
       peer_units_[next] = open.peer_closing;
+      if (open.peer != Presence::kPending)
+        unmatched_units_.emplace(own, open.transfer.closing);
     }
   }
 
@@ -184,9 +187,13 @@ class Maker {
       if (wait.transfer) {
         const Wait::Waiter& own = wait.waiting[0];
         const std::uint32_t peer = graph_.place(wait.transfer->peer);
-        if (peer_units_[w] && has_older_work(peer, *peer_units_[w]))
+        // A batch is done when all of it is.
+        if (const std::optional<std::uint32_t> unit = peer_units_[w];
+            unit && (has_older_work(peer, *unit) ||
+                     unmatched_units_.contains({peer, *unit})))
           wait.busy.push_back(peer);
-        if (has_older_work(own.rank, own.unit))
+        if (has_older_work(own.rank, own.unit) ||
+            unmatched_units_.contains({own.rank, own.unit}))
           wait.busy.push_back(own.rank);
         continue;
       }
@@ -290,6 +297,8 @@ class Maker {
   std::vector<std::uint32_t> without_dump_;
   std::vector<std::uint32_t> oldest_unit_;  // of each rank of the world
   std::map<std::uint32_t, std::optional<std::uint32_t>> peer_units_;
+  // Ranks and their batches with a transfer that has no other side.
+  std::set<std::pair<std::uint32_t, std::uint32_t>> unmatched_units_;
 };
 
 }  // namespace

@@ -52,7 +52,8 @@ Row row_of(const Job& job, const RankStanding& one) {
   return row;
 }
 
-std::string text_of(const Row& row) {
+// Where arguments differ, they come before the place, which is the same.
+std::string text_of(const Row& row, bool arguments_first = false) {
   if (!row.has_entry)
     return row.operation;
   const bool is_in_it = row.standing == Standing::kWaiting ||
@@ -60,11 +61,13 @@ std::string text_of(const Row& row) {
                         row.standing == Standing::kStalled;
   std::string text = is_in_it ? "" : "last: ";
   text += row.operation.empty() ? row.name : row.operation;
+  if (arguments_first && !row.tensors.empty())
+    text += "  " + row.tensors;
   if (!row.place.empty())
     text += "  " + row.place;
   text += row.groups > 1 ? fmt::format("  {} groups", row.groups)
                          : "  " + row.group;
-  if (!row.tensors.empty())
+  if (!arguments_first && !row.tensors.empty())
     text += "  " + row.tensors;
   return text;
 }
@@ -147,6 +150,8 @@ void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
   if (rows.size() > kRows && !all)
     rows = without_groups(rows);
   sort_rows(rows);
+  const bool arguments_differ = verdict.kind == VerdictKind::kSizeMismatch ||
+                                verdict.kind == VerdictKind::kDtypeMismatch;
   const std::size_t shown = all ? rows.size() : std::min(rows.size(), kRows);
   std::vector<std::string> ranks;
   std::size_t widest = 0;
@@ -156,7 +161,7 @@ void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
     widest = std::max(widest, ranks.back().size());
   }
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string text = text_of(rows[i]);
+    const std::string text = text_of(rows[i], arguments_differ);
     const std::string_view name = standing_name(rows[i].standing);
     if (text.empty()) {
       out += fmt::format("  {:<10} {}\n", name, ranks[i]);

@@ -279,6 +279,64 @@ TEST(Rules, AReceiveWithoutItsSendIsTheSendersFault) {
               testing::StartsWith("rank 0 never sent what rank 1 waits for"));
 }
 
+// Ranks 0-1, 2-3 and 4-5 are the stages of two pipelines. Rank 5 went on to the
+// end of its step without sending back to rank 3, which holds everybody up.
+TEST(Rules, OfManyTransfersWithoutTheirOtherSideTheOneLeftOutIsNamed) {
+  const auto in = [](std::uint32_t group, const std::string& name, State state,
+                     std::int64_t number) {
+    MadeEntry entry = message(name, state, number, number * kSecond);
+    entry.group = group;
+    return entry;
+  };
+  const auto first = [&](std::uint32_t group) {
+    return in(group, "nccl:recv 0<-1", kWaiting, 5);
+  };
+  const Job job =
+      JobMaker()
+          .group("0", {0, 1, 2, 3, 4, 5})
+          .group("1", {0, 2, 4})
+          .group("2", {1, 3, 5})
+          .group("3", {2, 3})
+          .rank(0, {done(1), first(1)})
+          .rank(1, {done(1), first(2)})
+          .rank(2, {done(1), in(1, "nccl:recv 1<-2", kDone, 4),
+                    in(1, "nccl:recv 1<-2", kDone, 5), waiting(1, 3)})
+          .rank(3, {done(1), in(2, "nccl:recv 1<-2", kDone, 4),
+                    in(2, "nccl:recv 1<-2", kWaiting, 5)})
+          .rank(4, {done(1), in(1, "nccl:send 2->1", kDone, 4),
+                    in(1, "nccl:send 2->1", kDone, 5), waiting(2)})
+          .rank(5, {done(1), in(2, "nccl:send 2->1", kDone, 4), waiting(2)})
+          .job();
+  EXPECT_EQ(verdict_text(job), "p2p_unmatched 5 likely");
+}
+
+// Rank 1's batch lacks the receive of what rank 0 sends. The rings have
+// wrapped, so nothing can be counted.
+TEST(Rules, ABatchWithATransferTooFewIsNoStuckNetwork) {
+  const auto batch = [](State state, std::int64_t number,
+                        const std::vector<std::string>& names) {
+    std::vector<MadeEntry> entries;
+    for (const std::string& name : names)
+      entries.push_back(message(name, kWaiting, number, number * kSecond));
+    entries.back().state = state;
+    entries.back().retired = state == kDone;
+    return entries;
+  };
+  std::vector<MadeEntry> left =
+      batch(kDone, 8, {"nccl:send 0->1", "nccl:recv 0<-1", "nccl:coalesced"});
+  std::vector<MadeEntry> right =
+      batch(kDone, 8, {"nccl:send 1->0", "nccl:recv 1<-0", "nccl:coalesced"});
+  for (const MadeEntry& entry : batch(
+           kWaiting, 9, {"nccl:send 0->1", "nccl:recv 0<-1", "nccl:coalesced"}))
+    left.push_back(entry);
+  for (const MadeEntry& entry :
+       batch(kWaiting, 9, {"nccl:send 1->0", "nccl:coalesced"}))
+    right.push_back(entry);
+  const Job job =
+      JobMaker().group("0", {0, 1}).rank(0, left, 100).rank(1, right, 90).job();
+  EXPECT_EQ(verdict_text(job), "p2p_unmatched 0-1 possible");
+}
+
 // R8
 
 TEST(Rules, AMissingDumpThatOthersWaitForIsBlamedWithCare) {
