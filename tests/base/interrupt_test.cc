@@ -4,6 +4,8 @@
 #include "base/child_process.h"
 #include "base/test_files.h"
 
+#include <array>
+
 #include <spawn.h>
 
 #include <gtest/gtest.h>
@@ -110,6 +112,46 @@ TEST(InterruptGuard, HasAMaskForChildrenThatLetsThemBeInterrupted) {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGINT ? 0 : 2;
   });
   EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(InterruptDeferral, HearsSignalsWhileTheProcessGoesOn) {
+  const ChildProcess child([] {
+    const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+    Gate heard;
+    std::array<int, 2> signals = {};
+    std::size_t count = 0;
+    bool any_from_terminal = false;
+    const InterruptDeferral deferral([&](int signal, bool from_terminal) {
+      signals[count++ % 2] = signal;
+      any_from_terminal = any_from_terminal || from_terminal;
+      heard.open();
+    });
+    for (const int signal : {SIGTERM, SIGINT}) {
+      ::kill(::getpid(), signal);
+      if (!guard || !heard.wait())
+        return 1;
+    }
+    return signals == std::array{SIGTERM, SIGINT} && !any_from_terminal ? 7 : 2;
+  });
+  EXPECT_EQ(child.wait(), 7);
+}
+
+TEST(InterruptDeferral, LeavesSignalsToTheGuardWhenItIsOver) {
+  Gate ready;
+  const ChildProcess child([&] {
+    const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+    {
+      const InterruptDeferral deferral([](int, bool) {});
+    }
+    ready.open();
+    for (;;)
+      ::pause();
+    return guard ? 0 : 1;
+  });
+  ready.only_wait();
+  ASSERT_TRUE(ready.wait());
+  ::kill(child.id(), SIGINT);
+  EXPECT_EQ(child.wait(), 130);
 }
 
 }  // namespace
