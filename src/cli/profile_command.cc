@@ -41,6 +41,9 @@ struct ProfileOptions {
   bool no_children = false;
   bool native = false;
   std::string phase_filter;
+  std::string frame_filter;
+  std::string frame_exclude;
+  bool frame_filter_full = false;
 };
 
 std::string joined(const std::vector<std::string>& words) {
@@ -125,6 +128,41 @@ struct Interrupts {
   }
 };
 
+using PhaseFilter = decltype(EngineOptions::phase_filter);
+
+Result<std::shared_ptr<const Pattern>> pattern_of(std::string_view option,
+                                                  const std::string& text) {
+  if (text.empty())
+    return nullptr;
+  Result<Pattern> pattern = Pattern::compile(text);
+  if (!pattern)
+    return tl::unexpected(std::move(pattern.error()).in(option));
+  return std::make_shared<const Pattern>(*std::move(pattern));
+}
+
+// What the user asks of phases; null if nothing.
+Result<PhaseFilter> phase_filter(const ProfileOptions& options) {
+  const auto phase = TRY(pattern_of("--phase-filter", options.phase_filter));
+  const auto frame = TRY(pattern_of("--frame-filter", options.frame_filter));
+  const auto exclude =
+      TRY(pattern_of("--frame-exclude", options.frame_exclude));
+  if (frame == nullptr && options.frame_filter_full)
+    return fail(ErrorKind::kUsage,
+                "--frame-filter-full says how --frame-filter matches, which "
+                "is missing");
+  if (phase == nullptr && frame == nullptr && exclude == nullptr)
+    return PhaseFilter();
+  return [phase, frame, exclude, full = options.frame_filter_full](
+             const std::string& name, const std::string& frame_id) {
+    if (phase != nullptr && !phase->found_in(name))
+      return false;
+    if (exclude != nullptr && exclude->matches_start_of(frame_id))
+      return false;
+    return frame == nullptr || (full ? frame->matches(frame_id)
+                                     : frame->matches_start_of(frame_id));
+  };
+}
+
 Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   EngineOptions engine_options;
   engine_options.interval = TRY(parse_sampling_interval(options.rate));
@@ -140,13 +178,7 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   engine_options.sampling.interval = engine_options.interval;
   engine_options.sampling.native = options.native;
   engine_options.sampling.rank = rank_from(process_environment());
-  std::optional<Pattern> phase_filter;
-  if (!options.phase_filter.empty()) {
-    phase_filter.emplace(TRY(Pattern::compile(options.phase_filter)));
-    engine_options.phase_filter = [&phase_filter](const std::string& name) {
-      return phase_filter->found_in(name);
-    };
-  }
+  engine_options.phase_filter = TRY(phase_filter(options));
   if (options.pid)
     TRY(check_permission(*options.pid));
 
@@ -260,6 +292,13 @@ Command profile_command() {
                 .between(1, 4096);
             arguments.option("--phase-filter", options->phase_filter, "REGEX",
                              "Only phases whose name has this in it");
+            arguments.option("--frame-filter", options->frame_filter, "REGEX",
+                             "Only frame ids (of torch.compile) that begin "
+                             "so");
+            arguments.flag("--frame-filter-full", options->frame_filter_full,
+                           "... that match as a whole");
+            arguments.option("--frame-exclude", options->frame_exclude, "REGEX",
+                             "Not those that begin so");
             arguments.flag("--no-children", options->no_children,
                            "Leave out processes that it starts");
             arguments.option("-o,--output", options->output, "FILE",

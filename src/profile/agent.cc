@@ -4,12 +4,6 @@
 // signal at every interval. The handler runs on that thread, so the frames it
 // walks stand still, and puts what it sees into a ring of shared memory; names
 // are looked up by the engine, from outside.
-//
-// A handler may strike between any two instructions, also while a call is
-// being set up and the new frame's links are not written yet. So a frame is
-// read directly only if it lies inside the thread's own chunks of stack, and
-// through the kernel, which checks the address, if it does not. Nothing here
-// can fault, and no handler for faults is needed.
 
 #include <atomic>
 #include <cerrno>
@@ -26,22 +20,24 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "profile/agent_clock.h"
+#include "profile/agent_memory.h"
+#include "profile/exec_guard.h"
+#include "profile/fault_guard.h"
+#include "profile/frame_walk.h"
 #include "profile/phase_layout.h"
 #include "profile/sample_ring.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::size_t kMostChunks = 64;
-constexpr std::uint64_t kMostChunkBytes = 4 << 20;
-constexpr std::uint64_t kChunkHeader = 24;
-constexpr std::uint32_t kMostFrames = 4096;
-constexpr std::size_t kFramesBytes = std::size_t{16} * kMostFrames;
-constexpr std::size_t kNameBytes = 512;
+constexpr std::size_t kFramesBytes = std::size_t{16} * kMostRingFrames;
+// After so many records a thread sends its whole stack again, for a reader
+// that has missed one.
+constexpr std::uint32_t kWholeEach = 64;
 
 // The whole agent; zero until set_up().
 struct Agent {
@@ -51,26 +47,29 @@ struct Agent {
   std::uint64_t interval_ns = 0;
   int signal = 0;
   bool refuse = false;  // tests: as if perf events were forbidden
-  char folder[kNameBytes] = {};
+  pid_t pid = 0;
+  bool clocked = false;  // as perf events may not be opened
+  CreateThread create_thread = nullptr;
+  char folder[kMostFolderBytes] = {};
   void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState
   pthread_key_t key = 0;
 };
 Agent agent;
 
 // Of each thread. Initial-exec, so that a handler finds it without allocating.
-struct Chunk {
-  std::uint64_t address;
-  std::uint64_t size;
-};
 struct ThreadData {
   int event;  // plus one; 0: none
+  bool sampled;
   bool in_handler;
+  ClockedThread clock;
   std::int32_t tid;
-  std::uint32_t chunk_count;
   std::uint32_t phase_slot;
   std::uint64_t stack_end;
-  std::uint64_t* frames;  // room for kMostFrames pairs
-  Chunk chunks[kMostChunks];
+  // Room for kMostRingFrames pairs each: the stack now, and the one before.
+  std::uint64_t* frames;
+  std::uint64_t* last;
+  std::uint32_t last_frames;  // 0: the reader does not know it
+  std::uint32_t since_whole;
 };
 [[gnu::tls_model("initial-exec")]] thread_local ThreadData own;
 
@@ -81,231 +80,84 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// Copies from any address; false if there is nothing.
-bool checked_copy(void* to, std::uint64_t from, std::size_t size) {
-  const iovec here = {to, size};
-  const iovec there = {reinterpret_cast<void*>(from), size};
-  return ::syscall(SYS_process_vm_readv, ::getpid(), &here, 1, &there, 1, 0) ==
-         static_cast<long>(size);
-}
-
-std::uint64_t word_at(std::uint64_t address) {
-  std::uint64_t value;
-  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof(value));
-  return value;
-}
-
-// The thread's chunks of frames. The list is looked up anew only when its top
-// has changed, which it rarely does.
-void refresh_chunks(std::uint64_t top) {
-  if (own.chunk_count != 0 && own.chunks[0].address == top)
-    return;
-  own.chunk_count = 0;
-  for (std::uint64_t at = top; at != 0 && own.chunk_count < kMostChunks;) {
-    std::uint64_t header[3];
-    if (!checked_copy(header, at, sizeof(header)) || header[1] < kChunkHeader ||
-        header[1] > kMostChunkBytes)
-      return;
-    own.chunks[own.chunk_count++] = {at, header[1]};
-    at = header[0];
-  }
-}
-
-bool in_chunks(std::uint64_t address, std::uint64_t size) {
-  for (std::uint32_t i = 0; i < own.chunk_count; ++i) {
-    const Chunk& chunk = own.chunks[i];
-    if (address >= chunk.address + kChunkHeader &&
-        address + size <= chunk.address + chunk.size)
-      return true;
-  }
-  return false;
-}
-
-struct Walk {
-  std::uint32_t frames = 0;
-  bool torn = false;
-  bool cut = false;
-};
-
-// Writes code and instruction of each frame to `out`, the innermost first.
-Walk walk_frames(std::uint64_t thread, std::uint64_t* out, std::uint32_t most) {
-  const RingLayout& layout = agent.ring->layout;
-  Walk walk;
-  std::uint64_t frame = word_at(thread + layout.thread_frame);
-  if (frame != 0 && layout.has_top_frame != 0)
-    frame = word_at(frame + layout.top_frame);
-  refresh_chunks(word_at(thread + layout.thread_chunk));
-  std::byte copy[256];
-  for (std::uint32_t steps = 0; frame != 0; ++steps) {
-    if (walk.frames == most) {
-      walk.cut = true;
-      break;
-    }
-    if (frame % 8 != 0 || steps > 2 * kMostFrames) {
-      walk.torn = true;
-      break;
-    }
-    const auto* bytes = reinterpret_cast<const std::byte*>(frame);
-    if (!in_chunks(frame, layout.frame_size)) {
-      if (!checked_copy(copy, frame, layout.frame_size)) {
-        walk.torn = true;
-        break;
-      }
-      bytes = copy;
-    }
-    const auto field = [bytes](std::uint32_t offset) {
-      std::uint64_t value;
-      std::memcpy(&value, bytes + offset, sizeof(value));
-      return value;
-    };
-    const auto owner = static_cast<std::uint32_t>(bytes[layout.frame_owner]);
-    if (owner >= layout.first_shim_owner) {
-      if (walk.frames != 0)
-        out[std::size_t{2} * walk.frames - 1] |= kEntryBit;
-    } else {
-      out[std::size_t{2} * walk.frames] =
-          field(layout.frame_code) & ~std::uint64_t{layout.code_mask_low};
-      out[std::size_t{2} * walk.frames + 1] = field(layout.frame_instruction);
-      if (layout.has_is_entry != 0 && bytes[layout.is_entry] != std::byte{0})
-        out[std::size_t{2} * walk.frames + 1] |= kEntryBit;
-      ++walk.frames;
-    }
-    const std::uint64_t previous = field(layout.frame_previous);
-    if (previous == frame) {
-      walk.torn = true;
-      break;
-    }
-    frame = previous;
-  }
-  return walk;
-}
-
-std::uint32_t phase_word(std::size_t offset) {
-  return __atomic_load_n(
-      reinterpret_cast<const std::uint32_t*>(agent.phases + offset),
-      __ATOMIC_ACQUIRE);
-}
-
-// The phases that the thread is in; how many.
-std::uint16_t copy_phases(std::uint32_t* out) {
-  using Table = PhaseTableLayout;
-  if (agent.phases == nullptr)
-    return 0;
-  const auto tid = static_cast<std::uint32_t>(own.tid);
-  const auto slot_at = [](std::uint32_t slot) {
-    return Table::kHeaderBytes + slot * Table::kSlotBytes;
-  };
-  const std::uint32_t used = phase_word(Table::kUsedSlotsOffset);
-  if (used > Table::kSlots)
-    return 0;
-  if (own.phase_slot >= used || phase_word(slot_at(own.phase_slot)) != tid) {
-    own.phase_slot = 0;
-    while (own.phase_slot < used && phase_word(slot_at(own.phase_slot)) != tid)
-      ++own.phase_slot;
-    if (own.phase_slot >= used)
-      return 0;
-  }
-  const std::size_t at = slot_at(own.phase_slot);
-  const std::uint32_t depth = phase_word(at + 8);
-  if (phase_word(at + 4) % 2 != 0 || depth > Table::kMostPhases)
-    return 0;
-  for (std::uint32_t i = 0; i < depth; ++i)
-    out[i] = phase_word(at + 12 + std::size_t{4} * i);
-  return static_cast<std::uint16_t>(depth);
-}
-
-// Room for one record, or null. Several threads may ask at the same time; each
-// gets its own, and a filler takes what is too small before the ring's end.
-std::byte* reserve(std::uint32_t size) {
-  RingHeader& ring = *agent.ring;
-  std::uint64_t head = ring.head.load();
-  while (true) {
-    const std::uint64_t left = kRingBytes - head % kRingBytes;
-    const std::uint64_t filler = left < size ? left : 0;
-    const std::uint64_t end = head + filler + size;
-    if (end - ring.tail.load() > kRingBytes) {
-      ring.lost.fetch_add(1);
-      return nullptr;
-    }
-    if (!ring.head.compare_exchange_weak(head, end))
-      continue;
-    if (filler != 0) {
-      auto* const skip =
-          reinterpret_cast<RingRecord*>(agent.data + head % kRingBytes);
-      skip->kind = 0;
-      skip->size.store(static_cast<std::uint32_t>(filler),
-                       std::memory_order_release);
-      head += filler;
-    }
-    return agent.data + head % kRingBytes;
-  }
-}
-
 constexpr std::size_t round_up(std::size_t size) {
   return (size + 7) & ~std::size_t{7};
 }
 
 void take_sample(const ucontext_t& context) {
-  static_assert(kMostFrames <= UINT16_MAX);
-  RingHeader& ring = *agent.ring;
+  static_assert(kMostRingFrames <= UINT16_MAX);
+  const RingLayout& layout = agent.ring->layout;
   const std::uint64_t start = now_ns();
   void* const thread = agent.thread_state();
   // Walked into memory of the thread first: how much room it takes in the ring
   // is known only then, and the stack may be small.
-  std::uint64_t* const frames = own.frames;
-  const std::uint32_t most = ring.layout.most_frames < kMostFrames
-                                 ? ring.layout.most_frames
-                                 : kMostFrames;
-  Walk walk;
+  const std::uint32_t most = layout.most_frames < kMostRingFrames
+                                 ? layout.most_frames
+                                 : kMostRingFrames;
+  FrameWalk walk;
   if (thread != nullptr)
-    walk = walk_frames(reinterpret_cast<std::uint64_t>(thread), frames, most);
+    walk = walk_frames(reinterpret_cast<std::uint64_t>(thread), layout,
+                       context.uc_sigmask, own.frames, most);
+  std::uint32_t kept = 0;
+  if (own.since_whole++ < kWholeEach)
+    kept = shared_frames(own.frames, walk.frames, own.last, own.last_frames);
+  else
+    own.since_whole = 0;
+  const std::size_t frame_bytes = std::size_t{16} * (walk.frames - kept);
   std::uint32_t phases[PhaseTableLayout::kMostPhases + 1] = {};
-  const std::uint16_t phase_count = copy_phases(phases);
+  const std::uint16_t phase_count =
+      copy_phases(agent.phases, own.tid, own.phase_slot, phases);
+  const std::size_t phase_bytes = round_up(std::size_t{4} * phase_count);
   const auto sp =
       static_cast<std::uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
   std::uint64_t stack = 0;
-  if (ring.layout.stack_bytes != 0 && own.stack_end > sp)
-    stack = own.stack_end - sp < ring.layout.stack_bytes
+  if (layout.stack_bytes != 0 && own.stack_end > sp)
+    stack = own.stack_end - sp < layout.stack_bytes
                 ? (own.stack_end - sp) & ~std::uint64_t{7}
-                : ring.layout.stack_bytes;
-  const std::size_t size = sizeof(RingRecord) + std::size_t{16} * walk.frames +
-                           round_up(std::size_t{4} * phase_count) +
+                : layout.stack_bytes;
+  const std::size_t size = sizeof(RingRecord) + frame_bytes + phase_bytes +
                            (stack == 0 ? 0 : 8 * kRingRegisters + stack);
-  std::byte* const place = reserve(static_cast<std::uint32_t>(size));
-  if (place == nullptr)
+  std::byte* const place =
+      reserve_record(*agent.ring, agent.data, static_cast<std::uint32_t>(size));
+  if (place == nullptr) {
+    own.last_frames = 0;
     return;
+  }
   auto* const record = reinterpret_cast<RingRecord*>(place);
   record->kind = 1;
   record->time_ns = start;
   record->tid = own.tid;
-  record->frames = static_cast<std::uint16_t>(walk.frames);
+  record->frames = static_cast<std::uint16_t>(walk.frames - kept);
+  record->kept = kept;
   record->phases = phase_count;
   record->flags = (walk.torn ? kRecordTorn : 0) | (walk.cut ? kRecordCut : 0);
   record->stack_bytes = static_cast<std::uint32_t>(stack);
   std::byte* to = place + sizeof(RingRecord);
-  std::memcpy(to, frames, std::size_t{16} * walk.frames);
-  to += std::size_t{16} * walk.frames;
-  std::memcpy(to, phases, round_up(std::size_t{4} * phase_count));
-  to += round_up(std::size_t{4} * phase_count);
+  std::memcpy(to, own.frames, frame_bytes);
+  to += frame_bytes;
+  std::memcpy(to, phases, phase_bytes);
+  to += phase_bytes;
   if (stack != 0) {
     const greg_t* const r = context.uc_mcontext.gregs;
-    const greg_t kept[kRingRegisters] = {r[REG_RIP], r[REG_RSP], r[REG_RBP],
-                                         r[REG_RBX], r[REG_R12], r[REG_R13],
-                                         r[REG_R14], r[REG_R15]};
-    std::memcpy(to, kept, sizeof(kept));
-    std::memcpy(to + sizeof(kept), reinterpret_cast<const void*>(sp), stack);
+    const greg_t registers[kRingRegisters] = {
+        r[REG_RIP], r[REG_RSP], r[REG_RBP], r[REG_RBX],
+        r[REG_R12], r[REG_R13], r[REG_R14], r[REG_R15]};
+    std::memcpy(to, registers, sizeof(registers));
+    std::memcpy(to + sizeof(registers), reinterpret_cast<const void*>(sp),
+                stack);
   }
+  std::uint64_t* const before = own.last;
+  own.last = own.frames;
+  own.last_frames = walk.frames;
+  own.frames = before;
+  record->handler_ns = static_cast<std::uint32_t>(now_ns() - start);
   record->size.store(static_cast<std::uint32_t>(size),
                      std::memory_order_release);
-  ring.taken.fetch_add(1, std::memory_order_relaxed);
-  if (walk.torn)
-    ring.torn.fetch_add(1, std::memory_order_relaxed);
-  ring.handler_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
 }
 
 void handle(int, siginfo_t*, void* context) {
   const int error = errno;
-  if (agent.ring != nullptr && !own.in_handler && own.event != 0 &&
+  if (agent.ring != nullptr && !own.in_handler && own.sampled &&
       agent.ring->layout_ready.load(std::memory_order_acquire) != 0) {
     own.in_handler = true;
     take_sample(*static_cast<const ucontext_t*>(context));
@@ -356,8 +208,9 @@ void close_event() {
 int begin_thread() {
   own.tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
   own.event = 0;
+  own.sampled = false;
   own.in_handler = false;
-  own.chunk_count = 0;
+  own.last_frames = 0;
   pthread_attr_t attributes;
   void* stack = nullptr;
   std::size_t size = 0;
@@ -368,13 +221,17 @@ int begin_thread() {
   }
   if (own.frames == nullptr) {
     void* const room =
-        ::mmap(nullptr, kFramesBytes, PROT_READ | PROT_WRITE,
+        ::mmap(nullptr, 2 * kFramesBytes, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
       return ENOMEM;
     own.frames = static_cast<std::uint64_t*>(room);
+    own.last = own.frames + kFramesBytes / sizeof(std::uint64_t);
   }
-  const int error = open_event();
+  // From here on signals may come.
+  own.sampled = true;
+  const int error = agent.clocked ? add_to_clock(own.clock) : open_event();
+  own.sampled = error == 0;
   if (error == 0)
     ::pthread_setspecific(agent.key, &own);
   return error;
@@ -382,43 +239,17 @@ int begin_thread() {
 
 void end_thread(void*) {
   close_event();
+  remove_from_clock(own.clock);
+  own.sampled = false;
   if (own.frames != nullptr)
-    ::munmap(own.frames, kFramesBytes);
+    ::munmap(own.frames < own.last ? own.frames : own.last, 2 * kFramesBytes);
   own.frames = nullptr;
-}
-
-// A file of the folder, mapped; null if it cannot be.
-std::byte* map_file(const char* suffix, std::size_t size) {
-  char path[kNameBytes + 64];
-  char* to = path;
-  const std::size_t length = std::strlen(agent.folder);
-  std::memcpy(to, agent.folder, length);
-  to += length;
-  *to++ = '/';
-  char digits[16];
-  int count = 0;
-  for (int pid = ::getpid(); pid != 0; pid /= 10)
-    digits[count++] = static_cast<char>('0' + pid % 10);
-  while (count != 0)
-    *to++ = digits[--count];
-  std::memcpy(to, suffix, std::strlen(suffix) + 1);
-  const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0)
-    return nullptr;
-  // All of it is there before it is used: a disk that is full later would end
-  // the program at its next write, and a page that is missing costs more than
-  // the whole handler.
-  void* memory = MAP_FAILED;
-  if (::posix_fallocate(file, 0, static_cast<off_t>(size)) == 0)
-    memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_POPULATE, file, 0);
-  ::close(file);
-  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
 // A ring and an event for this process, new or forked.
 void begin_process() {
-  std::byte* const memory = map_file(".ring", kRingDataOffset + kRingBytes);
+  std::byte* const memory =
+      map_process_file(agent.folder, ".ring", kRingDataOffset + kRingBytes);
   if (memory == nullptr)
     return;
   auto* const ring = reinterpret_cast<RingHeader*>(memory);
@@ -426,12 +257,23 @@ void begin_process() {
   ring->layout_ready.store(0);
   ring->generation.fetch_add(1);
   agent.data = memory + kRingDataOffset;
-  agent.phases = map_file(".phases", PhaseTableLayout::kBytes);
+  agent.phases =
+      map_process_file(agent.folder, ".phases", PhaseTableLayout::kBytes);
   agent.ring = ring;
+  agent.pid = ::getpid();
+  agent.clocked = false;
   const int error = begin_thread();
+  AgentState state = AgentState::kSampling;
+  if (error != 0) {
+    agent.clocked = true;
+    state = start_clock(agent.create_thread, agent.signal, agent.interval_ns) ==
+                        0 &&
+                    begin_thread() == 0
+                ? AgentState::kClocked
+                : AgentState::kRefused;
+  }
   ring->error = error;
-  ring->state.store(static_cast<std::uint32_t>(
-      error == 0 ? AgentState::kSampling : AgentState::kRefused));
+  ring->state.store(static_cast<std::uint32_t>(state));
 }
 
 // A forked child has only the thread that forked, and its parent's event, whose
@@ -440,6 +282,7 @@ void after_fork() {
   if (own.event != 0)
     ::close(own.event - 1);
   own.event = 0;
+  forget_clock();
   begin_process();
 }
 
@@ -461,10 +304,13 @@ std::uint64_t number(const char* text) {
 }
 
 [[gnu::constructor]] void set_up() {
+  set_up_exec_guard();
+  agent.create_thread =
+      reinterpret_cast<CreateThread>(::dlsym(RTLD_NEXT, "pthread_create"));
   const char* const folder = std::getenv("POSTFLIGHT_PHASES");
   agent.interval_ns = number(std::getenv("POSTFLIGHT_AGENT_NS"));
   agent.refuse = std::getenv("POSTFLIGHT_NO_PERF") != nullptr;
-  if (folder == nullptr || std::strlen(folder) >= kNameBytes ||
+  if (folder == nullptr || std::strlen(folder) >= kMostFolderBytes ||
       agent.interval_ns == 0)
     return;
   std::memcpy(agent.folder, folder, std::strlen(folder) + 1);
@@ -478,20 +324,25 @@ std::uint64_t number(const char* text) {
   struct sigaction action = {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  // A fault while its signal is blocked would end the program.
   ::sigfillset(&action.sa_mask);
+  ::sigdelset(&action.sa_mask, SIGSEGV);
+  ::sigdelset(&action.sa_mask, SIGBUS);
   ::sigaction(agent.signal, &action, nullptr);
   // When too many signals are queued, the kernel sends SIGIO instead, which
   // would end the program.
   struct sigaction used;
   if (::sigaction(SIGIO, nullptr, &used) == 0 && used.sa_handler == SIG_DFL)
     ::signal(SIGIO, SIG_IGN);
-  ::pthread_atfork(nullptr, nullptr, after_fork);
+  ::pthread_atfork(hold_clock, release_clock, after_fork);
+  set_up_fault_guard();
   begin_process();
 }
 
 // At the end, the engine gets a moment to take what is left.
 [[gnu::destructor]] void tear_down() {
   close_event();
+  remove_from_clock(own.clock);
   if (agent.ring == nullptr)
     return;
   for (int i = 0; i < 50 && agent.ring->tail.load() != agent.ring->head.load();
@@ -514,6 +365,33 @@ void* run_thread(void* argument) {
 }
 
 }  // namespace
+
+// After a vfork() the memory is still the parent's, and nothing of the child's
+// is sampled.
+bool pause_sampling() {
+  if (!own.sampled || ::getpid() != agent.pid)
+    return false;
+  hold_clock();
+  if (own.event != 0)
+    ::ioctl(own.event - 1, PERF_EVENT_IOC_DISABLE, 0);
+  sigset_t ours;
+  sigset_t before;
+  ::sigemptyset(&ours);
+  ::sigaddset(&ours, agent.signal);
+  ::pthread_sigmask(SIG_BLOCK, &ours, &before);
+  const timespec at_once = {};
+  while (::sigtimedwait(&ours, nullptr, &at_once) == agent.signal) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return true;
+}
+
+void resume_sampling() {
+  if (own.event != 0)
+    ::ioctl(own.event - 1, PERF_EVENT_IOC_ENABLE, 0);
+  release_clock();
+}
+
 }  // namespace postflight
 
 // In the place of the C library's: every thread begins with its event.
@@ -521,20 +399,19 @@ extern "C" [[gnu::visibility("default")]] int pthread_create(
     pthread_t* thread, const pthread_attr_t* attributes,
     void* (*routine)(void*), void* argument) {
   using namespace postflight;
-  using Create =
-      int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static std::atomic<Create> create = nullptr;
-  if (create == nullptr)
-    create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
+  // Who loads us may start threads before we are set up.
+  if (agent.create_thread == nullptr)
+    agent.create_thread =
+        reinterpret_cast<CreateThread>(::dlsym(RTLD_NEXT, "pthread_create"));
   if (agent.ring == nullptr ||
-      agent.ring->state.load() !=
-          static_cast<std::uint32_t>(AgentState::kSampling))
-    return create.load()(thread, attributes, routine, argument);
+      agent.ring->state.load() ==
+          static_cast<std::uint32_t>(AgentState::kRefused))
+    return agent.create_thread(thread, attributes, routine, argument);
   auto* const start = static_cast<Start*>(std::malloc(sizeof(Start)));
   if (start == nullptr)
     return EAGAIN;
   *start = {routine, argument};
-  const int error = create.load()(thread, attributes, run_thread, start);
+  const int error = agent.create_thread(thread, attributes, run_thread, start);
   if (error != 0)
     std::free(start);
   return error;

@@ -16,6 +16,9 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kMapped = kRingDataOffset + kRingBytes;
+// A thousand threads with the deepest stacks there are. Who has more is asked
+// for whole stacks again.
+constexpr std::size_t kMostStackWords = std::size_t{2'000} * kMostRingFrames;
 
 }  // namespace
 
@@ -23,19 +26,27 @@ void AgentSample::to(RawStack& raw) const {
   raw.frames.clear();
   raw.cut = cut;
   raw.state = torn ? StackState::kTorn : StackState::kWhole;
-  for (std::size_t i = 0; i < frames; ++i) {
-    const std::uint64_t instruction = words[2 * i + 1];
+  for (std::size_t i = 0; 2 * i + 1 < words.size(); ++i) {
+    const bool entry = (words[2 * i + 1] & kEntryBit) != 0;
+    std::uint64_t instruction = words[2 * i + 1] & ~kEntryBit;
+    if (indices)
+      instruction = static_cast<std::uint64_t>(
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(instruction)));
     raw.frames.push_back({.frame = 0,
                           .code = words[2 * i],
-                          .instruction = instruction & ~kEntryBit,
-                          .entry = (instruction & kEntryBit) != 0});
+                          .instruction = instruction,
+                          .entry = entry});
   }
 }
 
 AgentRing::AgentRing(AgentRing&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
       broken_(other.broken_),
-      copy_(std::move(other.copy_)) {}
+      copy_(std::move(other.copy_)),
+      stacks_(std::move(other.stacks_)),
+      stack_words_(other.stack_words_),
+      missed_(other.missed_),
+      indices_(other.indices_) {}
 
 AgentRing::~AgentRing() {
   if (memory_ != nullptr)
@@ -80,40 +91,55 @@ std::uint32_t AgentRing::generation() const {
 }
 
 std::uint64_t AgentRing::lost() const {
-  return header().lost.load();
-}
-
-std::uint64_t AgentRing::handler_ns() const {
-  return header().handler_ns.load();
-}
-
-std::uint64_t AgentRing::taken() const {
-  return header().taken.load();
+  return header().lost.load() + missed_;
 }
 
 bool AgentRing::begin(const PythonLayout& layout, std::size_t most_frames,
                       std::size_t stack_bytes) {
-  // Before 3.11, frames lay anywhere, and checking each would take too long.
-  if (!layout.thread.stack_chunk || !layout.frame.owner ||
-      layout.frame.size > 256)
+  if (layout.frame.size > 256)
     return false;
+  indices_ = !layout.code.instructions.has_value();
   header().layout = {.thread_frame = layout.thread.frame,
-                     .thread_chunk = *layout.thread.stack_chunk,
                      .has_top_frame = layout.top_frame ? 1U : 0U,
                      .top_frame = layout.top_frame.value_or(0),
                      .frame_code = layout.frame.code,
                      .frame_previous = layout.frame.previous,
                      .frame_instruction = layout.frame.instruction,
-                     .frame_owner = *layout.frame.owner,
+                     .has_index = indices_ ? 1U : 0U,
+                     .has_owner = layout.frame.owner ? 1U : 0U,
+                     .frame_owner = layout.frame.owner.value_or(0),
                      .frame_size = layout.frame.size,
                      .first_shim_owner = layout.first_shim_owner,
                      .has_is_entry = layout.frame.is_entry ? 1U : 0U,
                      .is_entry = layout.frame.is_entry.value_or(0),
+                     .all_entries = indices_ ? 1U : 0U,
                      .code_mask_low = layout.tagged_code ? 7U : 0U,
                      .most_frames = static_cast<std::uint32_t>(most_frames),
                      .stack_bytes = static_cast<std::uint32_t>(stack_bytes)};
   header().layout_ready.store(1);
   return true;
+}
+
+const std::vector<std::uint64_t>* AgentRing::whole_stack(
+    const RingRecord& record, std::span<const std::uint64_t> fresh) {
+  if (std::uint64_t{record.kept} + record.frames > kMostRingFrames)
+    return nullptr;
+  if (stack_words_ > kMostStackWords) {
+    stacks_.clear();
+    stack_words_ = 0;
+  }
+  std::vector<std::uint64_t>& stack = stacks_[record.tid];
+  const std::size_t kept = std::size_t{2} * record.kept;
+  stack_words_ -= stack.size();
+  if (kept > stack.size()) {
+    ++missed_;
+    stack.clear();
+    return &stack;
+  }
+  stack.erase(stack.begin(), stack.end() - static_cast<std::ptrdiff_t>(kept));
+  stack.insert(stack.begin(), fresh.begin(), fresh.end());
+  stack_words_ += stack.size();
+  return &stack;
 }
 
 std::uint64_t AgentRing::take_record(
@@ -144,12 +170,18 @@ std::uint64_t AgentRing::take_record(
   if (words * 8 > size)
     return 0;
   const std::uint64_t* rest = copy_.data() + sizeof(RingRecord) / 8;
+  const auto* const stack = whole_stack(*record, {rest, frame_words});
+  if (stack == nullptr)
+    return 0;
+  if (stack->empty() && record->kept != 0)
+    return size;
   AgentSample sample = {.time_ns = record->time_ns,
                         .tid = record->tid,
-                        .frames = record->frames,
-                        .words = {rest, frame_words},
+                        .words = *stack,
+                        .indices = indices_,
                         .torn = (record->flags & kRecordTorn) != 0,
-                        .cut = (record->flags & kRecordCut) != 0};
+                        .cut = (record->flags & kRecordCut) != 0,
+                        .handler_ns = record->handler_ns};
   rest += frame_words;
   sample.phases = {reinterpret_cast<const std::uint32_t*>(rest),
                    record->phases};

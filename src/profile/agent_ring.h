@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -19,11 +20,12 @@ namespace postflight {
 struct AgentSample {
   std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   pid_t tid = 0;
-  std::uint64_t frames = 0;
   std::span<const std::uint64_t> words = {};  // pairs: code, instruction
+  bool indices = false;  // instructions are such, and may be negative
   std::span<const std::uint32_t> phases = {};
   bool torn = false;
   bool cut = false;
+  std::uint32_t handler_ns = 0;
   std::span<const std::uint64_t> registers = {};  // or none
   Bytes stack = {};
 
@@ -45,9 +47,6 @@ class AgentRing {
   int error() const;
   std::uint32_t generation() const;
   std::uint64_t lost() const;
-  // Time in the handler and samples taken there, over all.
-  std::uint64_t handler_ns() const;
-  std::uint64_t taken() const;
   // Tells the agent where the frames are, upon which it begins. False if it
   // cannot walk those of this version.
   bool begin(const PythonLayout& layout, std::size_t most_frames,
@@ -57,6 +56,10 @@ class AgentRing {
  private:
   AgentRing() = default;
   RingHeader& header() const;
+  // The whole stack of a record that has the `fresh` innermost frames; null if
+  // it makes no sense, empty if it refers to what is not known.
+  const std::vector<std::uint64_t>* whole_stack(
+      const RingRecord& record, std::span<const std::uint64_t> fresh);
   // Hands one record on; how long it is, or 0 if it is not one.
   std::uint64_t take_record(
       std::uint64_t tail, const std::function<void(const AgentSample&)>& take);
@@ -64,6 +67,11 @@ class AgentRing {
   std::byte* memory_ = nullptr;
   bool broken_ = false;
   std::vector<std::uint64_t> copy_;
+  // The last stack of each thread, which records refer to.
+  std::map<std::int32_t, std::vector<std::uint64_t>> stacks_;
+  std::size_t stack_words_ = 0;  // of all of them
+  std::uint64_t missed_ = 0;     // records that referred to what is not known
+  bool indices_ = false;
 };
 
 }  // namespace postflight

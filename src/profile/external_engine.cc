@@ -33,19 +33,17 @@ ExternalEngine::ExternalEngine(const EngineOptions& options,
                                ProfileLogWriter& log)
     : options_(options), log_(log) {}
 
-void ExternalEngine::AgentCounts::add(const AgentRing* ring) {
-  if (ring == nullptr)
-    return;
-  lost += ring->lost();
-  taken += ring->taken();
-  handler_ns += ring->handler_ns();
+void ExternalEngine::Counts::add(const SampledProcess& process) {
+  lost += process.ring() == nullptr ? 0 : process.ring()->lost();
+  unproven += process.unproven();
+  handler_times.add(process.handler_times());
 }
 
 void ExternalEngine::add(pid_t pid) {
   auto& process = processes_[pid];
   if (process == nullptr)
     process = std::make_unique<SampledProcess>(pid, options_.sampling, locator_,
-                                               profile_);
+                                               processor_, profile_);
 }
 
 void ExternalEngine::look_for_children(Time now) {
@@ -76,23 +74,25 @@ bool ExternalEngine::wanted(std::uint32_t phase) {
     return true;
   const auto [known, fresh] = wanted_phases_.try_emplace(phase, false);
   if (fresh)
-    known->second = phase != 0 &&
-                    options_.phase_filter(profile_.profile().phase_name(phase));
+    known->second = phase != 0 && options_.phase_filter(
+                                      profile_.profile().phase_name(phase),
+                                      profile_.profile().phase_frame_id(phase));
   return known->second;
 }
 
 void ExternalEngine::note_engine(const SampledProcess& process) {
   if (engine_noted_)
     return;
-  if (process.agent_runs()) {
-    log_.note("engine", "in-process, perf cpu-clock");
-  } else if (!options_.sampling.agent || !process.agent_trouble().empty()) {
+  const std::string& why = process.agent_trouble();
+  if (process.agent_runs())
+    log_.note("engine", why.empty() ? "in-process, perf cpu-clock"
+                                    : "in-process, clock thread");
+  else if (!options_.sampling.agent || !why.empty())
     log_.note("engine", "external, reads without stopping");
-    if (!process.agent_trouble().empty())
-      log_.note("engine_why", process.agent_trouble());
-  } else {
+  else
     return;
-  }
+  if (!why.empty())
+    log_.note("engine_why", why);
   engine_noted_ = true;
 }
 
@@ -112,7 +112,7 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
     if (known.second->python())
       note_engine(*known.second);
     if (!alive)
-      gone_.add(known.second->ring());
+      gone_.add(*known.second);
     return !alive;
   });
   log_.tables(profile_.profile());
@@ -148,17 +148,19 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
 
 Result<> ExternalEngine::save() {
   log_.counter("samples", samples_);
-  AgentCounts agents = gone_;
+  Counts counts = gone_;
   for (const auto& [pid, process] : processes_)
-    agents.add(process->ring());
-  log_.counter("lost", lost_ + agents.lost);
-  if (agents.taken != 0) {
-    log_.counter("handled", agents.taken);
-    log_.counter("handler_ns", agents.handler_ns);
+    counts.add(*process);
+  log_.counter("lost", lost_ + counts.lost);
+  if (counts.handler_times.count() != 0) {
+    log_.counter("handled", counts.handler_times.count());
+    log_.counter("handler_ns", counts.handler_times.total_ns());
+    log_.counter("handler_median_ns", counts.handler_times.median_ns());
   }
   log_.counter("torn", torn_);
   log_.counter("cut", cut_);
   log_.counter("unreadable", unreadable_);
+  log_.counter("unproven", counts.unproven);
   if (options_.phase_filter)
     log_.counter("filtered", filtered_);
   return log_.flush();
@@ -201,6 +203,7 @@ Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
     if (options_.duration > nanoseconds(0) && sampled >= options_.duration)
       break;
   }
+  processor_.leave();
   if (!engine_noted_)
     log_.note("engine", "external, reads without stopping");
   return save();

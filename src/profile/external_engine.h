@@ -22,9 +22,10 @@ struct EngineOptions {
   std::chrono::nanoseconds interval{10'101'010};  // 99 Hz
   std::chrono::nanoseconds duration{0};           // 0: until the end
   bool children = true;
-  // Which phases, by their full names, are worth a sample; null: all, and the
-  // time outside of phases.
-  std::function<bool(const std::string& name)> phase_filter = nullptr;
+  // Which phases, by their full names and frame ids, are worth a sample; null:
+  // all, and the time outside of phases.
+  std::function<bool(const std::string& name, const std::string& frame_id)>
+      phase_filter = nullptr;
   SamplingOptions sampling = {};
 };
 
@@ -58,6 +59,7 @@ class ExternalEngine {
   ProfileLogWriter& log_;
   ProfileBuilder profile_;
   PythonLocator locator_;
+  SharedProcessor processor_;
   std::map<pid_t, std::unique_ptr<SampledProcess>> processes_;
   std::map<pid_t, pid_t> parents_;
   std::map<std::uint32_t, bool> wanted_phases_;
@@ -66,15 +68,15 @@ class ExternalEngine {
   std::string python_;  // the version first seen
   bool engine_noted_ = false;
   std::uint64_t last_time_ = 0;
-  // What the rings of agents have counted, those that are gone included.
-  struct AgentCounts {
+  // What processes that are gone have counted.
+  struct Counts {
     std::uint64_t lost = 0;
-    std::uint64_t taken = 0;
-    std::uint64_t handler_ns = 0;
+    std::uint64_t unproven = 0;
+    HandlerTimes handler_times = {};
 
-    void add(const AgentRing* ring);
+    void add(const SampledProcess& process);
   };
-  AgentCounts gone_;
+  Counts gone_;
   Time start_ = {};
   Time next_children_ = {};
   Time next_flush_ = {};

@@ -33,6 +33,12 @@ std::string Profile::phase_name(std::uint32_t phase) const {
   return fmt::format("{}", fmt::join(parts, "/"));
 }
 
+std::string Profile::phase_frame_id(std::uint32_t phase) const {
+  while (phase != 0 && texts[phases[phase].frame_id].empty())
+    phase = phases[phase].parent;
+  return phase == 0 ? std::string() : texts[phases[phase].frame_id];
+}
+
 std::size_t ProfileBuilder::Hash::operator()(const ProfileFrame& frame) const {
   const std::uint64_t place = (std::uint64_t{frame.name} << 32) | frame.file;
   return mixed(place, (std::uint64_t{frame.line} << 2) |

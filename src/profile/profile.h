@@ -90,6 +90,8 @@ struct Profile {
 
   // "load/import_module", or "no phase".
   std::string phase_name(std::uint32_t phase) const;
+  // That of the phase, or of the nearest around it that has one; else empty.
+  std::string phase_frame_id(std::uint32_t phase) const;
 };
 
 // Fills a profile's tables, each entry once.

@@ -74,6 +74,16 @@ const RawStack& PythonStackReader::read() {
   return stack_;
 }
 
+const RawStack& PythonStackReader::read_still() {
+  if (read_once(stack_)) {
+    stack_.state = StackState::kWhole;
+  } else {
+    stack_.frames.clear();
+    stack_.state = StackState::kUnreadable;
+  }
+  return stack_;
+}
+
 bool PythonStackReader::read_once(RawStack& stack) {
   stack.frames.clear();
   stack.cut = false;

@@ -42,8 +42,9 @@ struct RawStack {
 // are copied in one system call and walked in the copy; frames elsewhere (those
 // of generators, and all before 3.11) are asked for in the same call at the
 // addresses where they last were. A copy takes microseconds in which calls
-// return and others begin, so a stack counts only when two copies in a row
-// agree on it.
+// return and others begin. Who knows that the thread stands still needs only
+// one (see SharedProcessor); else a stack counts only when two copies in a row
+// agree on it, which does not exclude that both are mixtures.
 class PythonStackReader {
  public:
   // All have to outlive it. `thread` is the address of the thread's state.
@@ -52,6 +53,8 @@ class PythonStackReader {
 
   // The stack is valid until the next call.
   const RawStack& read();
+  // Of a thread that does not run meanwhile.
+  const RawStack& read_still();
 
  private:
   struct Region {

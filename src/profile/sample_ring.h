@@ -12,29 +12,33 @@ namespace postflight {
 
 constexpr std::uint64_t kRingMagic = 0x31474e4952465000;  // "\0PFRING1"
 constexpr std::uint64_t kRingBytes = 4 << 20;
+constexpr std::uint32_t kMostRingFrames = 4096;  // of a stack
 
 enum class AgentState : std::uint32_t {
   kStarting = 0,
-  kSampling = 1,
-  kRefused = 2,    // perf events may not be opened; the error says why
+  kSampling = 1,   // by perf events
+  kRefused = 2,    // neither is possible; the error says why
   kNotPython = 3,  // nothing for the agent to do
+  kClocked = 4,    // by a thread with a clock, as perf events may not be opened
 };
 
 // Where the frames are, by the engine, which finds it out from outside.
 // Offsets as in PythonLayout; has_ fields for those that may be missing.
 struct RingLayout {
   std::uint32_t thread_frame = 0;
-  std::uint32_t thread_chunk = 0;
   std::uint32_t has_top_frame = 0;
   std::uint32_t top_frame = 0;
   std::uint32_t frame_code = 0;
   std::uint32_t frame_previous = 0;
-  std::uint32_t frame_instruction = 0;
+  std::uint32_t frame_instruction = 0;  // a word, or an index of 4 bytes
+  std::uint32_t has_index = 0;
+  std::uint32_t has_owner = 0;
   std::uint32_t frame_owner = 0;
   std::uint32_t frame_size = 0;
   std::uint32_t first_shim_owner = 0;
-  std::uint32_t has_is_entry = 0;
+  std::uint32_t has_is_entry = 0;  // without: as all_entries says
   std::uint32_t is_entry = 0;
+  std::uint32_t all_entries = 0;
   std::uint32_t code_mask_low = 0;  // bits of the code's pointer to clear
   std::uint32_t most_frames = 0;
   std::uint32_t stack_bytes = 0;  // of the C stack to copy; 0: none
@@ -52,9 +56,6 @@ struct RingHeader {
   alignas(64) std::atomic<std::uint64_t> head;
   alignas(64) std::atomic<std::uint64_t> tail;
   alignas(64) std::atomic<std::uint64_t> lost;  // no room
-  std::atomic<std::uint64_t> torn;              // chains that made no sense
-  std::atomic<std::uint64_t> taken;
-  std::atomic<std::uint64_t> handler_ns;  // spent in the handler, all together
 };
 
 constexpr std::size_t kRingDataOffset = 4096;
@@ -63,6 +64,10 @@ static_assert(sizeof(RingHeader) <= kRingDataOffset);
 // A record: this, then `frames` pairs of words (code, instruction; bit 63 of
 // the instruction marks an entry from C), then `phases` words of 4 bytes in
 // pairs, then registers and a copy of the stack if `stack_bytes` is not 0.
+//
+// Outer frames rarely change: of the thread's stack in its record before, the
+// `kept` outermost frames follow those that are given. Now and then a record
+// has them all.
 struct RingRecord {
   std::atomic<std::uint32_t> size;  // a multiple of 8, written last; 0: not yet
   std::uint32_t kind = 0;           // 0: filler up to the end; 1: a sample
@@ -72,7 +77,10 @@ struct RingRecord {
   std::uint16_t phases = 0;
   std::uint32_t flags = 0;
   std::uint32_t stack_bytes = 0;
+  std::uint32_t kept = 0;
+  std::uint32_t handler_ns = 0;  // that it took to take the sample
 };
+static_assert(sizeof(RingRecord) == 40);
 
 constexpr std::uint32_t kRecordTorn = 1;
 constexpr std::uint32_t kRecordCut = 2;

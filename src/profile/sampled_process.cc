@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include <sched.h>
 #include <unistd.h>
 
 #include "profile/stack_merger.h"
@@ -25,14 +26,22 @@ constexpr milliseconds kRefreshThreads{50};
 constexpr milliseconds kLookForPhases{5};
 // Of the C stack: some hundred frames of the interpreter and below.
 constexpr std::size_t kStackCopy = 16 << 10;
+// A thread may run again before it has been read.
+constexpr int kMostAttempts = 3;
+// Going to another processor means to wait for a turn on it. Of many threads
+// that run, only as many are visited for each sample.
+constexpr int kMostMoves = 8;
 
 }  // namespace
 
 SampledProcess::SampledProcess(pid_t pid, const SamplingOptions& options,
-                               PythonLocator& locator, ProfileBuilder& profile)
+                               PythonLocator& locator,
+                               SharedProcessor& processor,
+                               ProfileBuilder& profile)
     : pid_(pid),
       options_(options),
       locator_(locator),
+      processor_(processor),
       profile_(profile),
       memory_(pid) {}
 
@@ -40,6 +49,8 @@ void SampledProcess::look_for_python(Time now) {
   if (now < next_look_)
     return;
   next_look_ = now + (now - born_ < kYouth ? kLookWhenYoung : kLookWhenOld);
+  // This takes long; whose processor we share should not wait for it.
+  processor_.leave();
   Result<std::optional<PythonRuntime>> found = locator_.find(pid_, memory_);
   if (!found) {
     if (found.error().kind() == ErrorKind::kUnsupported)
@@ -125,22 +136,24 @@ void SampledProcess::look_for_agent() {
   }
   if (ring_->generation() != generation_) {
     generation_ = ring_->generation();
+    agent_trouble_.clear();
     forget_python();
   }
   if (agent_runs_ || !agent_trouble_.empty() || !python_)
     return;
-  if (ring_->state() == AgentState::kRefused) {
+  const AgentState state = ring_->state();
+  if (state == AgentState::kRefused || state == AgentState::kClocked)
     agent_trouble_ = fmt::format(
         "no perf events ({}); sysctl kernel.perf_event_paranoid=2, or in a "
         "container --cap-add=PERFMON, allows them",
         std::generic_category().message(ring_->error()));
-  } else if (ring_->state() == AgentState::kSampling) {
-    agent_runs_ = ring_->begin(python_->layout, options_.most_frames,
-                               options_.native ? kStackCopy : 0);
-    if (!agent_runs_)
-      agent_trouble_ = fmt::format("Python {} is sampled from outside only",
-                                   version_text(python_->version));
-  }
+  if (state != AgentState::kSampling && state != AgentState::kClocked)
+    return;
+  agent_runs_ = ring_->begin(python_->layout, options_.most_frames,
+                             options_.native ? kStackCopy : 0);
+  if (!agent_runs_)
+    agent_trouble_ = fmt::format("Python {} is sampled from outside only",
+                                 version_text(python_->version));
 }
 
 void SampledProcess::take(const AgentSample& seen,
@@ -156,6 +169,7 @@ void SampledProcess::take(const AgentSample& seen,
       .thread = thread.number,
       .stack = thread.alone,
       .phase = phase_number(seen.phases)};
+  handler_times_.add(seen.handler_ns);
   seen.to(agent_stack_);
   sample.flags.torn = seen.torn;
   sample.flags.cut = seen.cut;
@@ -231,8 +245,42 @@ std::uint32_t SampledProcess::phase_number(
   return known->second;
 }
 
+// Whether the thread does not run at this moment, for sure.
+bool SampledProcess::stands_still(const Thread& thread,
+                                  ThreadActivity activity) {
+  if (activity == ThreadActivity::kWaiting)
+    return true;
+  const std::optional<int> processor = thread.watch.processor();
+  if (!processor)
+    return false;
+  if (processor == ::sched_getcpu())
+    return true;
+  if (moves_++ >= kMostMoves || !processor_.join(*processor))
+    return false;
+  return thread.watch.processor() == ::sched_getcpu();
+}
+
+// `turns` was asked for before `activity`.
+const RawStack& SampledProcess::read_stack(Thread& thread,
+                                           ThreadActivity activity,
+                                           std::optional<std::uint64_t> turns) {
+  for (int attempt = 0; turns && attempt < kMostAttempts; ++attempt) {
+    if (stands_still(thread, activity)) {
+      const RawStack& stack = thread.reader->read_still();
+      if (thread.watch.turns() == turns)
+        return stack;
+    }
+    turns = thread.watch.turns();
+    activity = thread.watch.activity();
+  }
+  ++unproven_;
+  return thread.reader->read();
+}
+
 void SampledProcess::sample_thread(pid_t tid, Thread& thread,
                                    std::vector<ProfileSample>& samples) {
+  const std::optional<std::uint64_t> turns =
+      thread.reader != nullptr ? thread.watch.turns() : std::nullopt;
   const ThreadActivity activity = thread.watch.activity();
   if (activity == ThreadActivity::kGone ||
       (activity == ThreadActivity::kWaiting &&
@@ -242,7 +290,7 @@ void SampledProcess::sample_thread(pid_t tid, Thread& thread,
       .thread = thread.number, .stack = thread.alone, .phase = phase_of(tid)};
   sample.flags.waiting = activity == ThreadActivity::kWaiting;
   if (thread.reader != nullptr) {
-    const RawStack& stack = thread.reader->read();
+    const RawStack& stack = read_stack(thread, activity, turns);
     sample.flags.torn = stack.state == StackState::kTorn;
     sample.flags.cut = stack.cut;
     sample.flags.unreadable = stack.state == StackState::kUnreadable;
@@ -267,6 +315,7 @@ bool SampledProcess::sample(Time now, std::vector<ProfileSample>& samples) {
   if (agent_runs_) {
     ring_->drain([&](const AgentSample& seen) { take(seen, samples); });
   } else {
+    moves_ = 0;
     for (auto& [tid, thread] : threads_)
       sample_thread(tid, thread, samples);
   }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "profile/agent_ring.h"
 #include "profile/code_reader.h"
+#include "profile/handler_times.h"
 #include "profile/native_unwinder.h"
 #include "profile/phase_table.h"
 #include "profile/process_memory.h"
@@ -22,6 +23,7 @@
 #include "profile/python_locator.h"
 #include "profile/python_stack.h"
 #include "profile/python_threads.h"
+#include "profile/shared_processor.h"
 #include "profile/stack_namer.h"
 #include "profile/thread_watch.h"
 
@@ -50,9 +52,11 @@ class SampledProcess {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `locator` and `profile` have to outlive it.
+  // `locator`, `processor` (of the thread that samples) and `profile` have to
+  // outlive it.
   SampledProcess(pid_t pid, const SamplingOptions& options,
-                 PythonLocator& locator, ProfileBuilder& profile);
+                 PythonLocator& locator, SharedProcessor& processor,
+                 ProfileBuilder& profile);
   SampledProcess(const SampledProcess&) = delete;
   SampledProcess& operator=(const SampledProcess&) = delete;
 
@@ -71,9 +75,13 @@ class SampledProcess {
   bool agent_runs() const { return agent_runs_; }
   const std::string& agent_trouble() const { return agent_trouble_; }
   const AgentRing* ring() const { return ring_ ? &*ring_ : nullptr; }
+  const HandlerTimes& handler_times() const { return handler_times_; }
   // What kept us from reading Python frames: a version that is not known.
   const std::string& trouble() const { return trouble_; }
   const std::optional<PythonRuntime>& python() const { return python_; }
+  // How many stacks of running threads are only known to have looked the same
+  // twice.
+  std::uint64_t unproven() const { return unproven_; }
 
  private:
   struct Thread {
@@ -97,10 +105,14 @@ class SampledProcess {
   std::uint32_t phase_number(std::span<const std::uint32_t> inside);
   void sample_thread(pid_t tid, Thread& thread,
                      std::vector<ProfileSample>& samples);
+  const RawStack& read_stack(Thread& thread, ThreadActivity activity,
+                             std::optional<std::uint64_t> turns);
+  bool stands_still(const Thread& thread, ThreadActivity activity);
 
   const pid_t pid_;
   const SamplingOptions options_;
   PythonLocator& locator_;
+  SharedProcessor& processor_;
   ProfileBuilder& profile_;
   ProcessMemory memory_;
   std::optional<PythonRuntime> python_;
@@ -118,6 +130,9 @@ class SampledProcess {
   RawStack agent_stack_;
   std::unique_ptr<NativeUnwinder> unwinder_;
   std::map<pid_t, std::unique_ptr<StackNamer>> agent_namers_;
+  HandlerTimes handler_times_;
+  std::uint64_t unproven_ = 0;
+  int moves_ = 0;                   // between processors, for this sample
   std::uint64_t first_thread_ = 0;  // Python's newest, to see new ones
   Time born_ = {};
   Time next_look_ = {};

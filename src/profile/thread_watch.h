@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,23 @@ class ThreadWatch {
   ThreadWatch(pid_t pid, pid_t tid);
 
   ThreadActivity activity() const;
+  // How often the thread has been given a processor; nothing where the kernel
+  // does not count it. A thread that did not run at some moment after the
+  // first answer, and has the same answer later, has not run in between.
+  std::optional<std::uint64_t> turns() const;
+  // The processor that it runs on, or did last. Nothing if it does not share
+  // it with ordinary threads like ours.
+  std::optional<int> processor() const;
 
  private:
   // /proc/PID/task/TID/syscall, which is the cheapest to ask; where the kernel
   // does not have it, /proc/PID/task/TID/stat.
   Descriptor file_;
   bool is_stat_ = false;
+  // Opened when first asked for.
+  std::string folder_;
+  mutable Descriptor turns_;
+  mutable Descriptor stat_;
 };
 
 // The texts of /proc, without the newline; empty if the process is gone.

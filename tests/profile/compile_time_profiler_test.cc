@@ -189,7 +189,7 @@ TEST_F(CompileTimeProfilerTest, StaysOffWithoutAProfiler) {
 }
 
 // Defect 6: an answer that could not be read counted as success. Defect 7,
-// results stored letter by letter, cannot be written here: they are numbers.
+// results stored letter by letter: PhasesOfPrograms.IncludeThoseOfTorch.
 TEST_F(CompileTimeProfilerTest, TellsSuccessFromNothing) {
   make();
   enable();
@@ -376,7 +376,7 @@ TEST_F(CompileTimeProfilerTest, ShowsNestedPhasesToTheSampler) {
 
 // Defect 14: ignored and filtered ones were counted but never told, and
 // "enabled" was said before it failed. Defect 15, nothing but one process's
-// hardware cycles, is the engines' to do better.
+// hardware cycles: PhasesOfPrograms.CoverWorkersAndWaiting.
 TEST_F(CompileTimeProfilerTest, TellsWhatItLeftOut) {
   make({.frame_filter = "0/"});
   enable();

@@ -8,6 +8,7 @@
 #include "profile/agent_ring.h"
 #include "profile/native_unwinder.h"
 
+#include <pthread.h>
 #include <ucontext.h>
 
 namespace postflight {
@@ -18,6 +19,17 @@ struct Captured {
   std::array<std::uint64_t, 8> registers;
   std::vector<std::byte> stack;
 };
+
+// How much of this thread's stack lies above an address.
+std::size_t stack_above(std::uint64_t address) {
+  pthread_attr_t attributes;
+  void* bottom = nullptr;
+  std::size_t size = 0;
+  ::pthread_getattr_np(::pthread_self(), &attributes);
+  ::pthread_attr_getstack(&attributes, &bottom, &size);
+  ::pthread_attr_destroy(&attributes);
+  return reinterpret_cast<std::uint64_t>(bottom) + size - address;
+}
 
 // Copies all of the stack, what the sanitizer put between variables included.
 [[gnu::noinline, gnu::no_sanitize_address]] Captured capture() {
@@ -31,7 +43,8 @@ struct Captured {
     captured.registers[i++] = static_cast<std::uint64_t>(r[number]);
   const auto* const from =
       reinterpret_cast<const std::byte*>(captured.registers[1]);
-  captured.stack.resize(8 << 10);
+  captured.stack.resize(
+      std::min<std::size_t>(8 << 10, stack_above(captured.registers[1])));
   for (std::size_t j = 0; j < captured.stack.size(); ++j)
     captured.stack[j] = static_cast<const volatile std::byte*>(from)[j];
   return captured;

@@ -1,0 +1,90 @@
+// What the profiler does inside a program: profile_bench
+//   walk/N         the agent's walk of N frames, warm
+//   phase          beginning and ending a phase that a sampler can see
+//   profile_phase  starting and stopping the profile of a phase
+
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include <unistd.h>
+
+#include <benchmark/benchmark.h>
+
+#include "base/temporary_folder.h"
+#include "profile/fault_guard.h"
+#include "profile/frame_walk.h"
+#include "profile/phase_table.h"
+#include "profile/self_profiler.h"
+
+namespace postflight {
+namespace {
+
+// Frames of 3.11 one after the other, as calls leave them; those of functions
+// with a few variables have 120 bytes.
+constexpr std::size_t kFrameBytes = 120;
+constexpr RingLayout kLayout = {.thread_frame = 0,
+                                .frame_code = 32,
+                                .frame_previous = 48,
+                                .frame_instruction = 56,
+                                .has_owner = 1,
+                                .frame_owner = 69,
+                                .frame_size = 72,
+                                .first_shim_owner = 255,
+                                .has_is_entry = 1,
+                                .is_entry = 68,
+                                .most_frames = 4096};
+
+void walk(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  std::vector<std::byte> memory(kFrameBytes * (count + 1));
+  std::uint64_t previous = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::byte* const frame = memory.data() + kFrameBytes * i;
+    std::memcpy(frame + 48, &previous, 8);
+    previous = reinterpret_cast<std::uint64_t>(frame);
+  }
+  std::vector<std::uint64_t> out(2 * count);
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  set_up_fault_guard();
+  for (auto _ : state) {
+    const FrameWalk walked =
+        walk_frames(reinterpret_cast<std::uint64_t>(&previous), kLayout,
+                    blocked, out.data(), 4096);
+    if (walked.frames != count)
+      state.SkipWithError("not all frames");
+    benchmark::DoNotOptimize(out.data());
+  }
+}
+BENCHMARK(walk)->Arg(15)->Arg(60)->Arg(200)->Arg(470);
+
+void phase(benchmark::State& state) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::create();
+  Result<PhaseTable> table =
+      PhaseTable::create(phase_table_path(folder->path(), ::getpid()));
+  for (auto _ : state)
+    const Phase inside(&*table, "compile_inner", "0/0");
+}
+BENCHMARK(phase);
+
+void profile_phase(benchmark::State& state) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::create();
+  Result<PhaseTable> table =
+      PhaseTable::create(phase_table_path(folder->path(), ::getpid()));
+  Result<std::unique_ptr<PhaseProfiler>> profiler =
+      SelfProfiler::create({.sample_each = std::chrono::milliseconds(1)},
+                           folder->path() / "log", folder->path());
+  const PhaseRun run = {.phase = "compile_inner"};
+  for (auto _ : state) {
+    const Phase inside(&*table, "compile_inner", "0/0");
+    if (!(*profiler)->start(run) || !(*profiler)->stop(run))
+      state.SkipWithError("cannot profile");
+  }
+}
+BENCHMARK(profile_phase)->UseRealTime();
+
+}  // namespace
+}  // namespace postflight
+
+BENCHMARK_MAIN();

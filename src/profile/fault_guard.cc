@@ -1,0 +1,220 @@
+#include "profile/fault_guard.h"
+
+#include <atomic>
+#include <cstddef>
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+// Between the first two names lies all that may fault. Nothing there uses the
+// stack, so that going on at the last one returns 0 to whoever called.
+asm(R"(
+.pushsection .text
+.balign 16
+postflight_guard_begin:
+postflight_guarded_word:
+  movq (%rdi), %rax
+  movq %rax, (%rsi)
+  movl $1, %eax
+  ret
+.balign 16
+postflight_guarded_frame:
+  movl (%rsi), %ecx
+  movq (%rdi,%rcx), %rax
+  movq %rax, (%rdx)
+  movl 4(%rsi), %ecx
+  movq (%rdi,%rcx), %rax
+  movq %rax, 8(%rdx)
+  movl 8(%rsi), %ecx
+  movq (%rdi,%rcx), %rax
+  movq %rax, 16(%rdx)
+  movl 12(%rsi), %ecx
+  movzbl (%rdi,%rcx), %eax
+  movl %eax, 24(%rdx)
+  movl 16(%rsi), %ecx
+  movzbl (%rdi,%rcx), %eax
+  movl %eax, 28(%rdx)
+  movl $1, %eax
+  ret
+postflight_guard_end:
+  xorl %eax, %eax
+  ret
+.popsection
+)");
+
+extern "C" {
+extern const char postflight_guard_begin[];  // NOLINT: the names above
+extern const char postflight_guard_end[];    // NOLINT
+int postflight_guarded_word(std::uint64_t address, std::uint64_t* word);
+int postflight_guarded_frame(std::uint64_t address,
+                             const postflight::FrameOffsets* offsets,
+                             postflight::FrameWords* words);
+}
+
+namespace postflight {
+namespace {
+
+static_assert(offsetof(FrameOffsets, is_entry) == 16);
+static_assert(offsetof(FrameWords, is_entry) == 28);
+
+using Action = struct sigaction;
+using SetAction = int (*)(int, const Action*, Action*);
+using SetHandler = sighandler_t (*)(int, sighandler_t);
+
+constexpr int kGuarded[] = {SIGSEGV, SIGBUS};
+// How many samples may pass until we look whether our handlers are there.
+constexpr std::uint32_t kLookEach = 64;
+
+bool active = false;
+Action theirs[2] = {};
+std::atomic<bool> in_place = false;
+std::atomic<std::uint32_t> looks = 0;
+
+int real_sigaction(int signal, const Action* action, Action* old) {
+  static std::atomic<SetAction> real = nullptr;
+  if (real == nullptr)
+    real = reinterpret_cast<SetAction>(::dlsym(RTLD_NEXT, "sigaction"));
+  return real.load()(signal, action, old);
+}
+
+// Which of the two; -1: neither.
+int guarded_index(int signal) {
+  if (!active)
+    return -1;
+  for (int i = 0; i < 2; ++i)
+    if (kGuarded[i] == signal)
+      return i;
+  return -1;
+}
+
+// As if the program's had been called by the kernel.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  Action& kept = theirs[guarded_index(signal)];
+  const Action action = kept;
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0)
+    kept = {};
+  const bool sent = info->si_code <= 0;  // by a process, not by a fault
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(signal, info, context);
+  } else if (action.sa_handler == SIG_DFL ||
+             (action.sa_handler == SIG_IGN && !sent)) {
+    const Action standard = {};
+    real_sigaction(signal, &standard, nullptr);
+    // A fault strikes again as soon as we return; what was sent does not.
+    if (sent)
+      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
+  } else if (action.sa_handler != SIG_IGN) {
+    action.sa_handler(signal);
+  }
+}
+
+void handle_fault(int signal, siginfo_t* info, void* context) {
+  greg_t& pc = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const auto begin = reinterpret_cast<greg_t>(postflight_guard_begin);
+  const auto end = reinterpret_cast<greg_t>(postflight_guard_end);
+  if (pc >= begin && pc < end)
+    pc = end;
+  else
+    pass_on(signal, info, context);
+}
+
+// With the mask and flags of the program's handler, so that it runs as it would
+// without us.
+int install(int index) {
+  Action ours = theirs[index];
+  const bool handled =
+      (ours.sa_flags & SA_SIGINFO) != 0 ||
+      (ours.sa_handler != SIG_DFL && ours.sa_handler != SIG_IGN);
+  ours.sa_sigaction = handle_fault;
+  if (!handled)
+    ours.sa_flags = SA_ONSTACK | SA_RESTART;
+  ours.sa_flags |= SA_SIGINFO;
+  ours.sa_flags &= ~static_cast<int>(SA_RESETHAND);
+  return real_sigaction(kGuarded[index], &ours, nullptr);
+}
+
+bool still_installed() {
+  for (const int signal : kGuarded) {
+    Action now = {};
+    if (real_sigaction(signal, nullptr, &now) != 0 ||
+        now.sa_sigaction != handle_fault)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_up_fault_guard() {
+  for (int i = 0; i < 2; ++i)
+    if (real_sigaction(kGuarded[i], nullptr, &theirs[i]) != 0)
+      return;
+  active = true;
+  in_place = install(0) == 0 && install(1) == 0;
+}
+
+bool fault_guard_holds(const sigset_t& blocked) {
+  // A fault with its signal blocked ends the process.
+  if (::sigismember(&blocked, SIGSEGV) != 0 ||
+      ::sigismember(&blocked, SIGBUS) != 0)
+    return false;
+  if (looks.fetch_add(1, std::memory_order_relaxed) % kLookEach == 0)
+    in_place = still_installed();
+  return in_place.load(std::memory_order_relaxed);
+}
+
+bool guarded_word(std::uint64_t address, std::uint64_t& word) {
+  return postflight_guarded_word(address, &word) != 0;
+}
+
+bool guarded_frame(std::uint64_t address, const FrameOffsets& offsets,
+                   FrameWords& words) {
+  return postflight_guarded_frame(address, &offsets, &words) != 0;
+}
+
+bool checked_copy(void* to, std::uint64_t from, std::uint64_t size) {
+  const iovec here = {to, size};
+  const iovec there = {reinterpret_cast<void*>(from), size};
+  return ::syscall(SYS_process_vm_readv, ::getpid(), &here, 1, &there, 1, 0) ==
+         static_cast<long>(size);
+}
+
+}  // namespace postflight
+
+// In the place of the C library's.
+extern "C" [[gnu::visibility("default")]] int sigaction(
+    int signal, const struct sigaction* action, struct sigaction* old) {
+  using namespace postflight;
+  const int index = guarded_index(signal);
+  if (index < 0)
+    return real_sigaction(signal, action, old);
+  const Action before = theirs[index];
+  int result = 0;
+  if (action != nullptr) {
+    theirs[index] = *action;
+    result = install(index);
+  }
+  if (old != nullptr)
+    *old = before;
+  return result;
+}
+
+extern "C" [[gnu::visibility("default")]] sighandler_t signal(
+    int number, sighandler_t handler) {
+  using namespace postflight;
+  if (guarded_index(number) < 0) {
+    static std::atomic<SetHandler> real = nullptr;
+    if (real == nullptr)
+      real = reinterpret_cast<SetHandler>(::dlsym(RTLD_NEXT, "signal"));
+    return real.load()(number, handler);
+  }
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaddset(&action.sa_mask, number);
+  struct sigaction old;
+  return ::sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace postflight {
+
+// How long the agent's handler took. The mean includes what interrupted the
+// handler itself; the median tells what it costs.
+class HandlerTimes {
+ public:
+  void add(std::uint32_t ns) {
+    const std::size_t bucket = ns / kBucket;
+    buckets_[bucket < kBuckets ? bucket : kBuckets - 1] += 1;
+    count_ += 1;
+    total_ns_ += ns;
+  }
+  void add(const HandlerTimes& other);
+
+  std::uint64_t count() const { return count_; }
+  std::uint64_t total_ns() const { return total_ns_; }
+  // To 20 ns; at most 20 us.
+  std::uint64_t median_ns() const;
+
+ private:
+  static constexpr std::size_t kBucket = 20;
+  static constexpr std::size_t kBuckets = 1000;
+
+  std::array<std::uint64_t, kBuckets> buckets_ = {};
+  std::uint64_t count_ = 0;
+  std::uint64_t total_ns_ = 0;
+};
+
+}  // namespace postflight
