@@ -43,18 +43,62 @@ print("cpu", time.process_time() - start)
 """
 
 FLUTTER = """
-import time
+import sys, time
+sys.setrecursionlimit(10000)
 def leaf_a(): pass
 def leaf_b(): pass
 def parent_a():
     leaf_a(); leaf_a(); leaf_a()
 def parent_b():
     leaf_b(); leaf_b(); leaf_b()
-end = time.time() + 10
-while time.time() < end:
-    for _ in range(1000):
-        parent_a()
-        parent_b()
+def down(n):
+    if n > 1:
+        return down(n - 1)
+    end = time.time() + 20
+    while time.time() < end:
+        for _ in range(1000):
+            parent_a()
+            parent_b()
+down(int(sys.argv[1]))
+"""
+
+GENERATORS = """
+import sys, time
+def spin(n):
+    x = 0
+    for i in range(n):
+        x += i * i & 7
+    yield x
+def down(n):
+    yield from (down(n - 1) if n > 1 else spin(COUNT))
+start = time.process_time()
+for _ in range(10):
+    list(down(int(sys.argv[1])))
+print("cpu", time.process_time() - start)
+"""
+
+SPLIT = """
+import time
+def work(n):
+    x = 0
+    for i in range(n): x += i
+def heavy(): work(70000)
+def light(): work(30000)
+end = time.process_time() + 8
+while time.process_time() < end:
+    heavy()
+    light()
+"""
+
+PHASES = """
+import time
+from postflight_phase import phase
+for _ in range(1000):
+    with phase("warm", "0/0"): pass
+start = time.perf_counter()
+for _ in range(10000):
+    with phase("x", "0/0"): pass
+print("cpu", (time.perf_counter() - start) / 10000)
 """
 
 
@@ -89,61 +133,94 @@ def main():
     program = os.path.abspath(options.program)
     folder = tempfile.mkdtemp()
     log = os.path.join(folder, "log")
-    work = os.path.join(folder, "work.py")
-    with open(work, "w", encoding="utf-8") as file:
-        file.write(WORK.replace("COUNT", "300_000"))
+
+    def script(name, text):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("COUNT", "600_000"))
+        return path
+
+    work = script("work.py", WORK)
+    generators = script("generators.py", GENERATORS)
 
     def profiled(*arguments):
         return [program, "profile", "-q", "-o", log, *arguments, "--"]
 
     rows = [
-        ("99 Hz", profiled("--rate", "99"), ("20", "0")),
-        ("999 Hz", profiled("--rate", "999"), ("20", "0")),
-        ("999 Hz, 160 threads", profiled("--rate", "999"), ("20", "160")),
-        ("999 Hz, 60 frames", profiled("--rate", "999"), ("60", "0")),
-        ("999 Hz, 470 frames", profiled("--rate", "999"), ("468", "0")),
+        ("99 Hz", profiled("--rate", "99"), (work, "20", "0")),
+        ("999 Hz", profiled("--rate", "999"), (work, "20", "0")),
+        ("999 Hz, 160 threads", profiled("--rate", "999"),
+         (work, "20", "160")),
+        ("999 Hz, 60 frames", profiled("--rate", "999"), (work, "58", "0")),
+        ("999 Hz, 470 frames", profiled("--rate", "999"), (work, "468", "0")),
+        ("999 Hz, 60 generators", profiled("--rate", "999"),
+         (generators, "58")),
         ("999 Hz, from outside",
-         profiled("--rate", "999", "--engine", "external"), ("20", "0")),
+         profiled("--rate", "999", "--engine", "external"), (work, "20", "0")),
     ]
     if shutil.which("perf"):
         rows.append(("perf record -F 999 -g",
                      ["perf", "record", "-q", "-F", "999", "-g", "-o",
-                      os.path.join(folder, "perf.data"), "--"], ("20", "0")))
+                      os.path.join(folder, "perf.data"), "--"],
+                     (work, "20", "0")))
     print("%-24s %16s %10s %8s %14s" % ("", "CPU ratio", "samples", "lost",
-                                        "us in handler"))
+                                        "us in handler*"))
     for name, prefix, arguments in rows:
-        plain = [options.python, work, *arguments]
+        plain = [options.python, *arguments]
         ratios = [cpu_of(prefix + plain) / cpu_of(plain)
                   for _ in range(options.pairs)]
         mean, half = interval(ratios)
         row = "%-24s %8.3f ± %.3f" % (name, mean, half)
         if prefix[0] == program:
             count = counters(program, log)
-            handled = count.get("handled", 0)
             row += " %10d %8d" % (count["samples"], count["lost"])
-            if handled:
-                row += " %14.2f" % (count["handler_ns"] / handled / 1000)
+            if "handler_median_ns" in count:
+                row += " %14.2f" % (count["handler_median_ns"] / 1000)
         print(row, flush=True)
 
-    flutter = os.path.join(folder, "flutter.py")
-    with open(flutter, "w", encoding="utf-8") as file:
-        file.write(FLUTTER)
-    for name, more in (("inside", []), ("outside", ["--engine", "external"])):
-        subprocess.run(profiled("--rate", "999", *more)
-                       + [options.python, flutter], check=True)
+    print("* the median")
+
+    def stacks():
         done = subprocess.run([program, "profile", "report", log, "--to",
                                "collapsed"], stdout=subprocess.PIPE, text=True,
                               check=True)
-        leaves = wrong = 0
         for line in done.stdout.splitlines():
             frames, count = line.rsplit(" ", 1)
-            names = [frame.split(" ")[0] for frame in frames.split(";")]
-            if len(names) > 1 and names[-1].startswith("leaf_"):
-                leaves += int(count)
-                if names[-2] != "parent_" + names[-1][5:]:
-                    wrong += int(count)
-        print("alternating chains, from %s: %d of %d stacks impossible; %s"
-              % (name, wrong, leaves, counters(program, log)))
+            yield [frame.split(" ")[0] for frame in frames.split(";")], int(count)
+
+    flutter = script("flutter.py", FLUTTER)
+    for name, more in (("inside", []), ("outside", ["--engine", "external"])):
+        for depth in "1", "500":
+            subprocess.run(profiled("--rate", "999", "--max-stack", "600",
+                                    *more)
+                           + [options.python, flutter, depth], check=True)
+            leaves = wrong = good = 0
+            for names, count in stacks():
+                if names.count("down") == int(depth) and "<torn>" not in names:
+                    good += count
+                if len(names) > 1 and names[-1].startswith("leaf_"):
+                    leaves += count
+                    if names[-2] != "parent_" + names[-1][5:]:
+                        wrong += count
+            count = counters(program, log)
+            print("alternating chains at depth %s, from %s: %d of %d stacks "
+                  "impossible, %.2f %% of %d good; %s"
+                  % (depth, name, wrong, leaves,
+                     100 * good / count["samples"], count["samples"],
+                     {key: count[key] for key in
+                      ("lost", "torn", "unreadable", "unproven")}), flush=True)
+
+    subprocess.run(profiled("--rate", "999")
+                   + [options.python, script("split.py", SPLIT)], check=True)
+    heavy = sum(count for names, count in stacks() if "heavy" in names)
+    light = sum(count for names, count in stacks() if "light" in names)
+    share = heavy / (heavy + light)
+    sigma = math.sqrt(0.7 * 0.3 / (heavy + light))
+    print("70/30 split: %.4f of %d samples, %.1f standard deviations off"
+          % (share, heavy + light, abs(share - 0.7) / sigma))
+    phases = cpu_of(profiled("--rate", "999")
+                    + [options.python, script("phases.py", PHASES)])
+    print("a phase's begin and end in Python: %.1f us" % (phases * 1e6))
     shutil.rmtree(folder)
     return 0
 

@@ -189,9 +189,11 @@ Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
     next += options_.interval;
     // A tick that comes too late stands for those that did not come: its
     // samples weigh more. Agents need no ticks of ours.
-    const bool from_outside = std::ranges::any_of(
-        processes_,
-        [](const auto& known) { return !known.second->agent_runs(); });
+    const bool from_outside =
+        std::ranges::any_of(processes_, [this](const auto& known) {
+          return !options_.sampling.agent ||
+                 (known.second->python() && !known.second->agent_runs());
+        });
     const Time after = std::chrono::steady_clock::now();
     for (; next < after; next += options_.interval)
       lost_ += from_outside ? 1 : 0;

@@ -482,6 +482,9 @@ while True:
     all += is_heavy || is_light ? 1 : 0;
   }
   ASSERT_GT(all, 500);
+  if (in_process(profile)) {
+    EXPECT_EQ(profile.counters.at("lost"), 0U);
+  }
   EXPECT_NEAR(heavy / all, 0.7, 8 * std::sqrt(0.7 * 0.3 / all));
 }
 
