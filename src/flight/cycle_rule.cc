@@ -127,7 +127,7 @@ const Wait* find_unmatched(const Case& facts, const WaitRoot& circle) {
   std::size_t tried = 0;
   for (const std::uint32_t w : circle.waits) {
     const Wait& wait = facts.graph.waits[w];
-    if (!wait.transfer || wait.absent.empty())
+    if (!wait.transfer || wait.absent.empty() || !wait.waiting[0].oldest)
       continue;
     last = &wait;
     if (tried++ < kMostTried && left_one_out(facts, wait))

@@ -192,8 +192,9 @@ class Maker {
             unit && (has_older_work(peer, *unit) ||
                      unmatched_units_.contains({peer, *unit})))
           wait.busy.push_back(peer);
+        const bool matched = wait.absent.empty() && wait.unknown.empty();
         if (has_older_work(own.rank, own.unit) ||
-            unmatched_units_.contains({own.rank, own.unit}))
+            (matched && unmatched_units_.contains({own.rank, own.unit})))
           wait.busy.push_back(own.rank);
         continue;
       }
@@ -230,23 +231,29 @@ class Maker {
   void find_roots() {
     const auto ranks = static_cast<std::uint32_t>(graph_.world.size());
     std::vector<std::vector<std::uint32_t>> edges(ranks + graph_.waits.size());
+    std::vector<std::vector<std::uint32_t>> oldest_edges(edges.size());
     for (std::uint32_t w = 0; w < graph_.waits.size(); ++w)
-      for (const Wait::Waiter& waiter : graph_.waits[w].waiting)
+      for (Wait::Waiter& waiter : graph_.waits[w].waiting) {
+        waiter.oldest = waiter.unit == oldest_unit_[waiter.rank];
         // What is enqueued behind the oldest is its shadow, unless somebody
         // never came to it.
-        if (waiter.unit == oldest_unit_[waiter.rank] ||
-            !graph_.waits[w].absent.empty())
+        if (waiter.oldest || !graph_.waits[w].absent.empty())
           edges[waiter.rank].push_back(ranks + w);
+        if (waiter.oldest)
+          oldest_edges[waiter.rank].push_back(ranks + w);
+      }
     std::vector<char> waited_for(edges.size(), 0);
     for (std::uint32_t rank = 0; rank < ranks; ++rank)
       for (const std::uint32_t wait : edges[rank])
         waited_for[wait] = 1;
     for (std::uint32_t w = 0; w < graph_.waits.size(); ++w) {
       edges[ranks + w] = graph_.targets(graph_.waits[w]);
+      oldest_edges[ranks + w] = edges[ranks + w];
       for (const std::uint32_t rank : edges[ranks + w])
         waited_for[rank] = 1;
     }
     const Components components(edges);
+    const std::vector<char> in_circle = find_circles(oldest_edges);
     std::vector<WaitRoot> parts(components.count());
     std::vector<std::vector<std::uint32_t>> leads_to(components.count());
     std::vector<char> wanted(components.count(), 0);
@@ -263,11 +270,17 @@ class Maker {
     }
     // Components are numbered against the edges, so what a part leads to comes
     // before it. What leads only to ranks without a dump is explained by them,
-    // but does not excuse a circle or a rank that never came.
+    // but does not excuse a circle of what holds ranks up, or a rank that never
+    // came.
     std::vector<char> explained(components.count(), 0);
     for (std::uint32_t i = 0; i < parts.size(); ++i) {
       WaitRoot& part = parts[i];
-      const bool circle = part.ranks.size() + part.waits.size() > 1;
+      const bool circle =
+          leads_to[i].empty()
+              ? part.ranks.size() + part.waits.size() > 1
+              : std::ranges::any_of(part.ranks, [&](std::uint32_t rank) {
+                  return in_circle[rank] != 0;
+                });
       const bool leads_on = std::ranges::any_of(
           leads_to[i], [&](std::uint32_t to) { return !explained[to]; });
       if (leads_on || !wanted[i])
@@ -283,6 +296,19 @@ class Maker {
       explained[i] = part.kind == WaitRoot::Kind::kUnknown;
       graph_.roots.push_back(std::move(part));
     }
+  }
+
+  // Which nodes lead back to themselves.
+  static std::vector<char> find_circles(
+      const std::vector<std::vector<std::uint32_t>>& edges) {
+    const Components components(edges);
+    std::vector<std::uint32_t> sizes(components.count(), 0);
+    for (std::uint32_t node = 0; node < edges.size(); ++node)
+      ++sizes[components.of(node)];
+    std::vector<char> found(edges.size(), 0);
+    for (std::uint32_t node = 0; node < edges.size(); ++node)
+      found[node] = sizes[components.of(node)] > 1 ? 1 : 0;
+    return found;
   }
 
   // No dump, or one that breaks off before it could tell.

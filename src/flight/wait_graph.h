@@ -20,6 +20,7 @@ struct Wait {
     std::uint32_t entry = 0;  // in its dump
     // The entry that ends what was enqueued as one: a batch, or itself.
     std::uint32_t unit = 0;
+    bool oldest = false;  // nothing that it waits in was enqueued before
   };
   std::vector<Waiter> waiting = {};
   // Places in WaitGraph::world.

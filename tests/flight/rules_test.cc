@@ -349,6 +349,19 @@ TEST(Rules, AMissingDumpThatOthersWaitForIsBlamedWithCare) {
   EXPECT_EQ(verdict_text(job), "no_dump 3 likely");
 }
 
+// What ranks 1 and 2 wait for from each other stands behind what rank 0 owes.
+TEST(Rules, AMissingDumpExplainsThePipelineBehindIt) {
+  const Job job =
+      JobMaker()
+          .group("0", {0, 1, 2})
+          .rank(1, {message("nccl:recv 1<-0", kWaiting, 1, kSecond),
+                    message("nccl:send 1->2", kWaiting, 2, kSecond),
+                    message("nccl:recv 1<-2", kWaiting, 3, kSecond)})
+          .rank(2, {message("nccl:recv 2<-1", kWaiting, 1, kSecond)})
+          .job();
+  EXPECT_EQ(verdict_text(job), "no_dump 0 likely");
+}
+
 TEST(Rules, AMissingDumpThatNobodyWaitsForIsAFinding) {
   const Job job = JobMaker()
                       .group("0", {0, 1, 2, 3, 4, 5})
