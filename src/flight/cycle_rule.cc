@@ -17,18 +17,28 @@ std::map<std::uint32_t, std::vector<std::uint32_t>> sides_of(
   return sides;
 }
 
-// Ranks whose operation is the one that they are missed in elsewhere.
-std::vector<std::uint32_t> strays_of(const Case& facts, const WaitRoot& root) {
-  std::vector<std::uint32_t> strays;
+// A rank whose operation is the one that it is missed in elsewhere.
+struct Stray {
+  std::uint32_t rank = 0;  // its place in WaitGraph::world
+  const Wait* used = nullptr;
+  const Wait* meant = nullptr;
+};
+
+std::vector<Stray> strays_of(const Case& facts, const WaitRoot& root) {
+  std::vector<Stray> strays;
   for (const std::uint32_t rank : root.ranks) {
     const Wait& wait = facts.graph.waits[facts.graph.waits_of[rank].front()];
     if (wait.transfer || wait.waiting.size() > 1)
       continue;
     const Entry entry =
         facts.job.find(facts.graph.world[rank])->entries[wait.waiting[0].entry];
-    if (meant_for(facts, facts.graph.world[rank], entry.call, entry.stack,
-                  wait.group))
-      strays.push_back(rank);
+    // Without stacks, half of all operations look the same; but one that none
+    // of many others came to is odd by itself.
+    if (entry.stack == StackId{} && wait.absent.size() < 2)
+      continue;
+    if (const Wait* const meant =
+            meant_for(facts, facts.graph.world[rank], entry, wait.group))
+      strays.push_back({rank, &wait, meant});
   }
   return strays;
 }
@@ -136,58 +146,70 @@ const Wait* find_unmatched(const Case& facts, const WaitRoot& circle) {
   return last;
 }
 
-}  // namespace
+Verdict blame_stray(const Case& facts, const Stray& stray) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kOrderMismatch;
+  verdict.culprits = ranks_at(facts, {stray.rank});
+  const std::size_t members = facts.timeline.lanes(stray.meant->group).size();
+  verdict.confidence = stray.meant->waiting.size() * 2 > members
+                           ? Confidence::kCertain
+                           : Confidence::kLikely;
+  tell_operation(facts, *stray.meant, verdict);
+  verdict.summary = fmt::format(
+      "{} called {} on {} instead of {}", Case::ranks_text(verdict.culprits),
+      facts.operation_text(*stray.used), facts.group_text(stray.used->group),
+      facts.group_text(stray.meant->group));
+  verdict.findings.push_back(
+      {"wrong_group", Severity::kError, verdict.summary, ""});
+  add_waiting(facts, *stray.meant, verdict);
+  add_waiting(facts, *stray.used, verdict);
+  return verdict;
+}
 
-std::optional<Verdict> blame_cycle(const Case& facts) {
-  const WaitRoot* circle = nullptr;
-  for (const WaitRoot& root : facts.graph.roots)
-    if (root.kind == WaitRoot::Kind::kCycle &&
-        (circle == nullptr || root.ranks.size() > circle->ranks.size()))
-      circle = &root;
-  if (circle == nullptr)
+// A transfer without its other side, between ranks that went on.
+Verdict blame_unmatched(const Case& facts, const Wait& unmatched) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kPointToPoint;
+  verdict.culprits = ranks_at(facts, unmatched.absent);
+  verdict.confidence = Confidence::kLikely;
+  // If the other side is held up by a transfer with this very rank, either of
+  // them may have left one out.
+  const std::uint32_t own = unmatched.waiting[0].rank;
+  const Wait& theirs =
+      facts.graph.waits[facts.graph.waits_of[unmatched.absent[0]].front()];
+  if (theirs.transfer && facts.graph.place(theirs.transfer->peer) == own) {
+    verdict.culprits.push_back(facts.graph.world[own]);
+    std::ranges::sort(verdict.culprits);
+    verdict.confidence = Confidence::kPossible;
+  }
+  tell_operation(facts, unmatched, verdict);
+  verdict.summary =
+      fmt::format("{} never {}", Case::ranks_text(verdict.culprits),
+                  facts.missed_text(unmatched));
+  add_waiting(facts, unmatched, verdict);
+  add_last(facts, verdict.culprits, verdict);
+  return verdict;
+}
+
+// Who is alone with its order is wrong; of two sides that are as many, nobody
+// can tell.
+std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& circle) {
+  const auto sides = sides_of(facts, circle);
+  if (sides.size() < 2)
     return std::nullopt;
-  const auto sides = sides_of(facts, *circle);
   const auto most = std::ranges::max_element(
       sides, {}, [](const auto& side) { return side.second.size(); });
-  const bool clear = most->second.size() * 2 > circle->ranks.size();
+  const bool clear = most->second.size() * 2 > circle.ranks.size();
+  std::vector<std::uint32_t> odd;
+  for (const auto& [wait, ranks] : sides)
+    if (!clear || wait != most->first)
+      odd.insert(odd.end(), ranks.begin(), ranks.end());
 
   Verdict verdict;
-  // A transfer without its other side, between ranks that went on.
-  if (const Wait* const unmatched = find_unmatched(facts, *circle)) {
-    verdict.kind = VerdictKind::kPointToPoint;
-    verdict.culprits = ranks_at(facts, unmatched->absent);
-    verdict.confidence = Confidence::kLikely;
-    // If the other side is held up by a transfer with this very rank, either
-    // of them may have left one out.
-    const std::uint32_t own = unmatched->waiting[0].rank;
-    const Wait& theirs =
-        facts.graph.waits[facts.graph.waits_of[unmatched->absent[0]].front()];
-    if (theirs.transfer && facts.graph.place(theirs.transfer->peer) == own) {
-      verdict.culprits.push_back(facts.graph.world[own]);
-      std::ranges::sort(verdict.culprits);
-      verdict.confidence = Confidence::kPossible;
-    }
-    tell_operation(facts, *unmatched, verdict);
-    verdict.summary =
-        fmt::format("{} never {}", Case::ranks_text(verdict.culprits),
-                    facts.missed_text(*unmatched));
-    add_waiting(facts, *unmatched, verdict);
-    add_last(facts, verdict.culprits, verdict);
-    return verdict;
-  }
-
   verdict.kind = VerdictKind::kOrderMismatch;
-  std::vector<std::uint32_t> odd = strays_of(facts, *circle);
-  const bool strayed = odd.size() == 1;
-  if (!strayed) {
-    odd.clear();
-    for (const auto& [wait, ranks] : sides)
-      if (!clear || wait != most->first)
-        odd.insert(odd.end(), ranks.begin(), ranks.end());
-  }
   verdict.culprits = ranks_at(facts, odd);
   verdict.confidence = clear && odd.size() == 1 ? Confidence::kCertain
-                       : clear || strayed       ? Confidence::kLikely
+                       : clear                  ? Confidence::kLikely
                                                 : Confidence::kPossible;
   const Wait& main = facts.graph.waits[most->first];
   tell_operation(facts, main, verdict);
@@ -204,9 +226,27 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
             : fmt::format("{} wait for each other in {} and {}",
                           Case::ranks_text(verdict.culprits),
                           facts.wait_text(main), facts.wait_text(other));
-  for (const std::uint32_t w : circle->waits)
+  for (const std::uint32_t w : circle.waits)
     add_waiting(facts, facts.graph.waits[w], verdict);
   return verdict;
+}
+
+}  // namespace
+
+std::optional<Verdict> blame_cycle(const Case& facts) {
+  const WaitRoot* circle = nullptr;
+  for (const WaitRoot& root : facts.graph.roots)
+    if (root.kind == WaitRoot::Kind::kCycle &&
+        (circle == nullptr || root.ranks.size() > circle->ranks.size()))
+      circle = &root;
+  if (circle == nullptr)
+    return std::nullopt;
+  const std::vector<Stray> strays = strays_of(facts, *circle);
+  if (strays.size() == 1)
+    return blame_stray(facts, strays[0]);
+  if (const Wait* const unmatched = find_unmatched(facts, *circle))
+    return blame_unmatched(facts, *unmatched);
+  return blame_order(facts, *circle);
 }
 
 }  // namespace postflight

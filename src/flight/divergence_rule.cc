@@ -44,20 +44,42 @@ std::int64_t time_of(const Case& facts, const Divergence& divergence) {
   return time;
 }
 
-// Of two sides that are as many, the one that was meant for another group is
-// wrong.
+Entry entry_at(const Case& facts, const Divergence& divergence, Rank rank) {
+  const Lane* const lane = facts.timeline.lane(divergence.group, rank);
+  return lane->dump->entries[lane->find(divergence.sequence)->entry];
+}
+
+// A call on one group that was meant for another.
+struct Stray {
+  GroupId used;
+  GroupId meant;
+  std::string operation;
+};
+
+// Whether what the rank does there belongs elsewhere, or what one of `others`
+// does there is what this rank does elsewhere, alone.
+std::optional<Stray> stray_of(const Case& facts, const Divergence& divergence,
+                              Rank rank, const std::vector<Rank>& others) {
+  if (const Wait* const meant = meant_for(
+          facts, rank, entry_at(facts, divergence, rank), divergence.group))
+    return Stray{divergence.group, meant->group, facts.operation_text(*meant)};
+  for (const Rank other : others)
+    if (const Wait* const used = strayed_to(
+            facts, rank, entry_at(facts, divergence, other), divergence.group);
+        used != nullptr && other != rank)
+      return Stray{used->group, divergence.group, facts.operation_text(*used)};
+  return std::nullopt;
+}
+
+// Of two sides that are as many, the one that strayed is wrong.
 void decide_by_group(const Case& facts, const Divergence& divergence,
                      Disagreement& found) {
   if (found.decided)
     return;
   std::vector<Rank> strayed;
-  for (const Rank rank : found.minority) {
-    const Lane* const lane = facts.timeline.lane(divergence.group, rank);
-    const Slot* const slot = lane->find(divergence.sequence);
-    const Entry entry = lane->dump->entries[slot->entry];
-    if (meant_for(facts, rank, entry.call, entry.stack, divergence.group))
+  for (const Rank rank : found.minority)
+    if (stray_of(facts, divergence, rank, found.minority))
       strayed.push_back(rank);
-  }
   if (strayed.size() == 1 && found.minority.size() > 1) {
     found.minority = strayed;
     found.decided = true;
@@ -83,9 +105,6 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
     return std::nullopt;
   Disagreement found = first->disagreement;
   decide_by_group(facts, *first, found);
-  const Lane* const lane = facts.timeline.lane(first->group, found.minority[0]);
-  const Slot* const slot = lane->find(first->sequence);
-  const Entry entry = lane->dump->entries[slot->entry];
 
   Verdict verdict;
   verdict.kind = kind_of(found.argument);
@@ -110,17 +129,19 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
            std::ranges::binary_search(found.minority, other.rank)
                ? "differs"
                : "majority"});
-  if (const Wait* const meant =
+  std::vector<Rank> others;
+  for (const Evidence& evidence : verdict.evidence)
+    if (evidence.role == "majority")
+      others.push_back(evidence.rank);
+  if (const std::optional<Stray> stray =
           found.minority.size() == 1
-              ? meant_for(facts, found.minority[0],
-                          lane->dump->entries.call(slot->entry), entry.stack,
-                          first->group)
-              : nullptr) {
+              ? stray_of(facts, *first, found.minority[0], others)
+              : std::nullopt) {
     verdict.kind = VerdictKind::kOrderMismatch;
     verdict.summary = fmt::format(
         "{} called {} on {} instead of {}", Case::ranks_text(found.minority),
-        facts.operation_text(*meant), facts.group_text(first->group),
-        facts.group_text(meant->group));
+        stray->operation, facts.group_text(stray->used),
+        facts.group_text(stray->meant));
     verdict.findings.push_back(
         {"wrong_group", Severity::kError, verdict.summary, ""});
   } else if (first->skipped != 0) {

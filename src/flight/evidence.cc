@@ -112,25 +112,50 @@ bool is_moving(const Case& facts, const Wait& wait) {
   return sure && fronts.size() > 2;
 }
 
-const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,
-                      StackId stack, GroupId used) {
-  const Call& call = facts.job.tables.call(call_id);
+namespace {
+
+// The same operation on the same tensors by the same line of code.
+bool same_call(const Job& job, const Entry& a, const Entry& b) {
+  const Call& first = job.call(a);
+  const Call& second = job.call(b);
+  return first.name == second.name && first.inputs == second.inputs &&
+         first.outputs == second.outputs &&
+         first.input_dtypes == second.input_dtypes &&
+         (a.stack == StackId{} || b.stack == StackId{} || a.stack == b.stack);
+}
+
+Entry first_entry(const Case& facts, const Wait& wait) {
+  const Wait::Waiter& waiter = wait.waiting[0];
+  return facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
+}
+
+// One of a group of many is there alone: it may be the one that is wrong here.
+bool is_alone(const Wait& wait) {
+  return wait.waiting.size() == 1 && wait.done.empty() &&
+         wait.absent.size() + wait.unknown.size() > 1;
+}
+
+}  // namespace
+
+const Wait* meant_for(const Case& facts, Rank rank, const Entry& entry,
+                      GroupId used) {
   const std::uint32_t place = facts.graph.place(rank);
-  for (const Wait& wait : facts.graph.waits) {
-    if (wait.group == used || wait.transfer ||
-        std::ranges::find(wait.absent, place) == wait.absent.end())
-      continue;
-    const Wait::Waiter& waiter = wait.waiting[0];
-    const Entry other =
-        facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
-    const Call& meant = facts.job.call(other);
-    if (meant.name == call.name && meant.inputs == call.inputs &&
-        meant.outputs == call.outputs &&
-        meant.input_dtypes == call.input_dtypes &&
-        (stack == StackId{} || other.stack == StackId{} ||
-         stack == other.stack))
+  for (const Wait& wait : facts.graph.waits)
+    if (wait.group != used && !wait.transfer && !is_alone(wait) &&
+        std::ranges::find(wait.absent, place) != wait.absent.end() &&
+        same_call(facts.job, first_entry(facts, wait), entry))
       return &wait;
-  }
+  return nullptr;
+}
+
+const Wait* strayed_to(const Case& facts, Rank rank, const Entry& entry,
+                       GroupId meant) {
+  const std::uint32_t place = facts.graph.place(rank);
+  for (const Wait& wait : facts.graph.waits)
+    if (wait.group != meant && !wait.transfer && is_alone(wait) &&
+        wait.waiting[0].rank == place &&
+        same_call(facts.job, first_entry(facts, wait), entry))
+      return &wait;
   return nullptr;
 }
 

@@ -26,8 +26,12 @@ bool lasted(const Case& facts, const Wait& wait);
 bool is_moving(const Case& facts, const Wait& wait);
 // Where an operation of `used` was meant to go: to another group, in which the
 // rank is missed in the same call by the same line of code. Or nullptr.
-const Wait* meant_for(const Case& facts, Rank rank, CallId call_id,
-                      StackId stack, GroupId used);
+const Wait* meant_for(const Case& facts, Rank rank, const Entry& entry,
+                      GroupId used);
+// Where the rank went with what others did as `entry` in group `meant`: to
+// another group, in which it waits alone. Or nullptr.
+const Wait* strayed_to(const Case& facts, Rank rank, const Entry& entry,
+                       GroupId meant);
 
 void tell_operation(const Case& facts, const Wait& wait, Verdict& verdict);
 void add_waiting(const Case& facts, const Wait& wait, Verdict& verdict);
