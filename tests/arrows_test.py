@@ -35,6 +35,9 @@ THIRD_PARTY = {
     "zstd": ["stream"],
     "lz4frame.h": ["stream"],
     "xxhash.h": ["stream"],
+    "elfutils/": ["profile"],
+    "libelf.h": ["profile"],
+    "dwarf.h": ["profile"],
     # Ours, but for plug-ins, and in C.
     "postflight_transform.h": ["stream"],
 }

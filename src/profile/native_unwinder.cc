@@ -44,8 +44,12 @@ Result<std::unique_ptr<NativeModule>> NativeModule::open(
     const std::string& path, std::string name) {
   MappedFile file = TRY(MappedFile::open(path));
   ElfImage image = TRY(ElfImage::parse(file.bytes()));
-  return std::make_unique<NativeModule>(std::move(file), std::move(image),
-                                        std::move(name));
+  auto module = std::make_unique<NativeModule>(
+      std::move(file), std::move(image), std::move(name));
+  // The file may be gone when it is asked for.
+  if (module->image().section(".debug_info") != nullptr)
+    module->debug_info_ = DebugInfo::open(path);
+  return module;
 }
 
 // Where Debian's -dbgsym packages put them. It has all functions, also those
@@ -54,8 +58,9 @@ void NativeModule::add_debug_file() {
   const std::string id = image_.build_id();
   if (id.size() < 4)
     return;
-  Result<MappedFile> file = MappedFile::open(fmt::format(
-      "/usr/lib/debug/.build-id/{}/{}.debug", id.substr(0, 2), id.substr(2)));
+  const std::string path = fmt::format("/usr/lib/debug/.build-id/{}/{}.debug",
+                                       id.substr(0, 2), id.substr(2));
+  Result<MappedFile> file = MappedFile::open(path);
   if (!file)
     return;
   const Result<ElfImage> image = ElfImage::parse(file->bytes());
@@ -65,6 +70,7 @@ void NativeModule::add_debug_file() {
   if (functions.size() > functions_.size())
     functions_ = std::move(functions);
   debug_file_.emplace(*std::move(file));
+  debug_info_ = DebugInfo::open(path);
 }
 
 std::string NativeModule::function(std::uint64_t address) const {
@@ -76,6 +82,14 @@ std::string NativeModule::function(std::uint64_t address) const {
   if (address - function.address >= function.size)
     return {};
   return demangled(function.name);
+}
+
+std::vector<std::string> NativeModule::inlined(std::uint64_t address) {
+  std::vector<std::string> names;
+  if (debug_info_ != nullptr)
+    for (const std::string& name : debug_info_->inlined_at(address))
+      names.push_back(demangled(name));
+  return names;
 }
 
 void NativeUnwinder::refresh() {
@@ -180,22 +194,26 @@ std::vector<std::uint64_t> NativeUnwinder::unwind(
   return found;
 }
 
-const NativeFrame& NativeUnwinder::frame(std::uint64_t address) {
+const std::vector<NativeFrame>& NativeUnwinder::frames(std::uint64_t address) {
   if (const auto known = frames_.find(address); known != frames_.end())
     return known->second;
-  NativeFrame frame = {.function = fmt::format("{:#x}", address),
-                       .library = {}};
+  std::vector<NativeFrame> frames;
   if (const Placed* const placed = find(address)) {
     const std::uint64_t inside = address - placed->bias;
-    frame.library = placed->module->name();
-    frame.function = placed->module->function(inside);
+    const std::string& library = placed->module->name();
+    for (std::string& function : placed->module->inlined(inside))
+      frames.push_back({std::move(function), library});
+    std::string function = placed->module->function(inside);
     // All of a function without a name has at least one name.
-    if (frame.function.empty())
-      frame.function = fmt::format(
-          "{}+{:#x}", frame.library,
+    if (function.empty())
+      function = fmt::format(
+          "{}+{:#x}", library,
           placed->module->table().function_start(inside).value_or(inside));
+    frames.push_back({std::move(function), library});
+  } else {
+    frames.push_back({fmt::format("{:#x}", address), {}});
   }
-  return frames_.emplace(address, std::move(frame)).first->second;
+  return frames_.emplace(address, std::move(frames)).first->second;
 }
 
 }  // namespace postflight

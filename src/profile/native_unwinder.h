@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "profile/debug_info.h"
 #include "profile/elf_image.h"
 #include "profile/process_map.h"
 #include "profile/unwind_table.h"
@@ -31,6 +32,9 @@ class NativeModule {
   // The demangled name of the function at an address before relocation; from
   // the debug file, if one is installed for it. Empty if not known.
   std::string function(std::uint64_t address) const;
+  // The demangled names of those that compilers put into it, the innermost
+  // first; where there is debug information.
+  std::vector<std::string> inlined(std::uint64_t address);
   const ElfImage& image() const { return image_; }
 
   NativeModule(MappedFile file, ElfImage image, std::string name);
@@ -43,6 +47,7 @@ class NativeModule {
   ElfImage image_;
   UnwindTable table_;
   std::vector<ElfFunction> functions_;
+  std::unique_ptr<DebugInfo> debug_info_;
   std::string name_;
 };
 
@@ -65,15 +70,16 @@ class NativeUnwinder {
   std::vector<std::uint64_t> unwind(std::span<const std::uint64_t> registers,
                                     Bytes stack);
   // What is at an address that unwind() gave; those of callers point behind
-  // their call.
-  const NativeFrame& frame(std::uint64_t address);
+  // their call. At least one: the function, after those that compilers have put
+  // into it there, the innermost first.
+  const std::vector<NativeFrame>& frames(std::uint64_t address);
 
  private:
   struct Placed {
     std::uint64_t start;
     std::uint64_t end;
     std::uint64_t bias;
-    const NativeModule* module;
+    NativeModule* module;
   };
 
   const Placed* find(std::uint64_t address);
@@ -82,7 +88,7 @@ class NativeUnwinder {
   pid_t pid_;
   std::map<std::string, std::unique_ptr<NativeModule>> modules_;
   std::vector<Placed> placed_;
-  std::map<std::uint64_t, NativeFrame> frames_;
+  std::map<std::uint64_t, std::vector<NativeFrame>> frames_;
   std::map<std::uint64_t, std::optional<UnwindRow>> rows_;
   int refreshes_ = 0;
 };

@@ -28,11 +28,14 @@ std::uint32_t merged_stack(const RawStack& python,
     }
   };
   for (std::size_t i = 0; i < native.size(); ++i) {
-    const NativeFrame& frame =
-        unwinder.frame(i == 0 ? native[i] : native[i] - 1);
-    if (frame.function.starts_with(kInterpreterLoop))
+    const std::vector<NativeFrame>& here =
+        unwinder.frames(i == 0 ? native[i] : native[i] - 1);
+    // What was put into the loop is the loop's.
+    if (here.back().function.starts_with(kInterpreterLoop)) {
       take_run(false);
-    else
+      continue;
+    }
+    for (const NativeFrame& frame : here)
       frames.push_back(profile.frame({.kind = FrameKind::kNative,
                                       .name = profile.text(frame.function),
                                       .file = profile.text(frame.library)}));

@@ -73,12 +73,13 @@ TEST(NativeUnwinder, FindsItsOwnCallers) {
       unwinder.unwind(captured.registers, captured.stack);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < found.size(); ++i)
-    names.push_back(unwinder.frame(i == 0 ? found[i] : found[i] - 1).function);
+    names.push_back(
+        unwinder.frames(i == 0 ? found[i] : found[i] - 1).back().function);
   ASSERT_GE(names.size(), 4U);
   EXPECT_EQ(names[0], "postflight::(anonymous namespace)::capture()");
   EXPECT_EQ(names[1], "postflight::inner_function(int)");
   EXPECT_EQ(names[2], "postflight::outer_function(int)");
-  EXPECT_EQ(unwinder.frame(found[0]).library, "profile_test");
+  EXPECT_EQ(unwinder.frames(found[0]).back().library, "profile_test");
 }
 
 TEST(NativeUnwinder, EndsWithTheCopy) {
