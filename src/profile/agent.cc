@@ -283,6 +283,7 @@ void after_fork() {
     ::close(own.event - 1);
   own.event = 0;
   forget_clock();
+  take_over_fault_guard();
   begin_process();
 }
 

@@ -91,10 +91,12 @@ int start_clock(CreateThread create, int signal, std::uint64_t interval_ns) {
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  // It needs little, but the libraries' own variables of each thread lie on its
+  // stack, too.
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  ::pthread_attr_setstacksize(&attributes, std::size_t{64} << 10);
+  ::pthread_attr_setstacksize(&attributes, std::size_t{256} << 10);
   pthread_t thread;
   const int error = create(&thread, &attributes, run, nullptr);
   ::pthread_attr_destroy(&attributes);

@@ -68,7 +68,7 @@ constexpr int kGuarded[] = {SIGSEGV, SIGBUS};
 // How many samples may pass until we look whether our handlers are there.
 constexpr std::uint32_t kLookEach = 64;
 
-bool active = false;
+pid_t owner = 0;  // whose memory this is
 Action theirs[2] = {};
 std::atomic<bool> in_place = false;
 std::atomic<std::uint32_t> looks = 0;
@@ -82,17 +82,15 @@ int real_sigaction(int signal, const Action* action, Action* old) {
 
 // Which of the two; -1: neither.
 int guarded_index(int signal) {
-  if (!active)
-    return -1;
   for (int i = 0; i < 2; ++i)
     if (kGuarded[i] == signal)
-      return i;
+      return owner == 0 || owner != ::getpid() ? -1 : i;
   return -1;
 }
 
 // As if the program's had been called by the kernel.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  Action& kept = theirs[guarded_index(signal)];
+  Action& kept = theirs[signal == kGuarded[0] ? 0 : 1];
   const Action action = kept;
   if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0)
     kept = {};
@@ -152,8 +150,13 @@ void set_up_fault_guard() {
   for (int i = 0; i < 2; ++i)
     if (real_sigaction(kGuarded[i], nullptr, &theirs[i]) != 0)
       return;
-  active = true;
+  owner = ::getpid();
   in_place = install(0) == 0 && install(1) == 0;
+}
+
+void take_over_fault_guard() {
+  if (owner != 0)
+    owner = ::getpid();
 }
 
 bool fault_guard_holds(const sigset_t& blocked) {

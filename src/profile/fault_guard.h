@@ -38,6 +38,9 @@ struct FrameWords {
 
 // Puts our handlers before the program's.
 void set_up_fault_guard();
+// In a forked child. Not so after a vfork(): its memory is still the parent's,
+// and what it does about signals is none of our business.
+void take_over_fault_guard();
 // Whether reads are guarded on a thread that was interrupted with these signals
 // blocked. Looks now and then whether somebody has replaced our handlers
 // without asking the C library.

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+"""Samples programs that do all that is hard to sample, for long.
+
+    bench/profile_soak.py [--seconds 60] [--rate 9999] [PYTHON...]
+
+Threads start and die, processes fork, code is made and dropped, generators call
+each other, faulthandler is on. Each Python (Debian's unless others are given)
+runs so long from inside, by the clock thread and from outside. A program that
+does not end well, or a stack that cannot be, fails.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+PROGRAM = """
+import faulthandler, os, sys, threading, time
+faulthandler.enable()
+end = time.time() + float(sys.argv[1])
+
+def leaf_a(): pass
+def leaf_b(): pass
+def parent_a():
+    leaf_a(); leaf_a(); leaf_a()
+def parent_b():
+    leaf_b(); leaf_b(); leaf_b()
+
+def chain(n):
+    if n:
+        yield from chain(n - 1)
+    else:
+        for _ in range(200):
+            parent_a()
+            yield
+            parent_b()
+
+def work():
+    for _ in range(20):
+        for _ in chain(10):
+            pass
+        space = {}
+        exec(compile("def made(x): return x + 1", "<made>", "exec"), space)
+        for i in range(100):
+            space["made"](i)
+
+rounds = 0
+while time.time() < end:
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(7)
+    for thread in threads:
+        thread.start()
+    work()
+    for thread in threads:
+        thread.join()
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFEXITED(status) and os.WEXITSTATUS(status) == 7, status
+    rounds += 1
+print("rounds", rounds)
+"""
+
+
+def report(program, log, *more):
+    return subprocess.run([program, "profile", "report", log, *more],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rate", default="9999")
+    parser.add_argument("--program",
+                        default=os.path.join(ROOT, "build/release/postflight"))
+    parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
+    options = parser.parse_args()
+    failed = all_samples = 0
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "soak.py")
+        log = os.path.join(folder, "log")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(PROGRAM)
+        for python in options.pythons:
+            for name, arguments, added in (
+                    ("inside", [], {}),
+                    ("clock", [], {"POSTFLIGHT_NO_PERF": "1"}),
+                    ("outside", ["--engine", "external"], {})):
+                done = subprocess.run(
+                    [options.program, "profile", "-q", "--rate", options.rate,
+                     "-o", log, *arguments, "--", python, "-W", "ignore",
+                     script, str(options.seconds)],
+                    env={**os.environ, **added}, stdout=subprocess.PIPE,
+                    text=True, check=False)
+                answer = json.loads(report(options.program, log, "--json"))
+                count = {one["name"]: int(one["count"])
+                         for one in answer["counters"]}
+                leaves = wrong = 0
+                for line in report(options.program, log, "--to",
+                                   "collapsed").splitlines():
+                    frames, number = line.rsplit(" ", 1)
+                    names = [frame.split(" ")[0]
+                             for frame in frames.split(";")]
+                    if len(names) > 1 and names[-1].startswith("leaf_"):
+                        leaves += int(number)
+                        if names[-2] != "parent_" + names[-1][5:]:
+                            wrong += int(number)
+                all_samples += count["samples"]
+                bad = done.returncode != 0 or wrong * 1000 > leaves
+                failed += bad
+                print("%-8s %-8s %s  exit %d, %s, %d of %d stacks impossible; "
+                      "%s" % ("FAILED" if bad else "ok", name, python,
+                              done.returncode, done.stdout.strip(), wrong,
+                              leaves,
+                              ", ".join("%s %d" % (key, count[key]) for key in
+                                        ("samples", "lost", "torn",
+                                         "unreadable", "unproven"))),
+                      flush=True)
+    print("%d samples, %d of the runs failed" % (all_samples, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
