@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "flight/hash.h"
+#include "base/hash.h"
 
 namespace postflight {
 

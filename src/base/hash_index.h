@@ -1,0 +1,75 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace postflight {
+
+// Finds by their hashes what stands in a list elsewhere: a table of indexes in
+// 8 bytes a slot, one in a cache line where a node-based map takes three. The
+// hash has to be one that no file can make collide (base/hash.h).
+class HashIndex {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  bool is_empty() const { return size_ == 0; }
+
+  void reserve(std::size_t count) {
+    if (count * 4 > slots_.size() * 3)
+      resize(std::bit_ceil(count * 4 / 3 + 1));
+  }
+
+  // The index that was added with this hash first and that `is_wanted`.
+  template <class IsWanted>
+  std::uint32_t find(std::uint64_t hash, const IsWanted& is_wanted) const {
+    if (slots_.empty())
+      return kNone;
+    const auto wanted = static_cast<std::uint32_t>(hash);
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = wanted & mask; slots_[at].index != kNone;
+         at = (at + 1) & mask)
+      if (slots_[at].hash == wanted && is_wanted(slots_[at].index))
+        return slots_[at].index;
+    return kNone;
+  }
+
+  void add(std::uint64_t hash, std::uint32_t index) {
+    if ((size_ + 1) * 4 > slots_.size() * 3)
+      resize(slots_.empty() ? 64 : slots_.size() * 2);
+    put({static_cast<std::uint32_t>(hash), index});
+    ++size_;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t index = kNone;
+  };
+
+  void put(const Slot& slot) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = slot.hash & mask;
+    while (slots_[at].index != kNone)
+      at = (at + 1) & mask;
+    slots_[at] = slot;
+  }
+
+  void resize(std::size_t slots) {
+    std::vector<Slot> old(slots);
+    old.swap(slots_);
+    // From a free slot on, so that those with one hash stay in their order.
+    std::size_t first = 0;
+    while (first < old.size() && old[first].index != kNone)
+      ++first;
+    for (std::size_t i = 0; i < old.size(); ++i)
+      if (const Slot& slot = old[(first + i) % old.size()]; slot.index != kNone)
+        put(slot);
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace postflight
