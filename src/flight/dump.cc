@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "flight/dump_value.h"
-#include "flight/json_value.h"
 #include "flight/recorder_dump.h"
 #include "flight/salvage.h"
+#include "json/json_value.h"
 #include "pickle/builder.h"
 #include "pickle/machine.h"
 
@@ -40,7 +40,8 @@ Result<Dump> read_pickle_dump(Bytes bytes, Machine& machine) {
 
 Result<Dump> read_json_dump(Bytes bytes, const Limits& limits) {
   Builder builder;
-  JsonValue json = read_json_value(as_text(bytes), builder, limits);
+  JsonValue json = read_json_value(as_text(bytes), builder,
+                                   {.limits = limits, .share_texts = true});
   Result<Dump> dump = json.damage ? damaged(json.root, *std::move(json.damage))
                                   : dump_from_value(*json.root);
   if (dump)

@@ -143,6 +143,16 @@ DumpParts read_dump_parts(const std::string& file, Machine& machine,
   }
   read.bytes = mapped->bytes().size();
   read.parts = PartReader(machine, limits).read(file, mapped->bytes());
+  // What was cut off meanwhile has been read as zeros.
+  if (mapped->shrank()) {
+    read.parts.clear();
+    read.parts.push_back(
+        {file, std::nullopt,
+         SkippedFile{file,
+                     "it became shorter while it was read; is it still being "
+                     "written?",
+                     false, -1}});
+  }
   return read;
 }
 

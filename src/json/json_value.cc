@@ -1,5 +1,6 @@
-#include "flight/json_value.h"
+#include "json/json_value.h"
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace {
 // when the text breaks off can be kept.
 class Handler {
  public:
-  Handler(Builder& builder, const Limits& limits)
-      : builder_(builder), limits_(limits) {}
+  Handler(Builder& builder, const JsonOptions& options)
+      : builder_(builder), options_(options) {}
 
   bool null() { return add(Builder::none()); }
   bool boolean(bool value) { return add(Builder::boolean(value)); }
@@ -22,18 +23,20 @@ class Handler {
     return add(builder_.integer(value));
   }
   bool number_unsigned(std::uint64_t value) {
-    return add(value <= std::uint64_t{INT64_MAX}
-                   ? builder_.integer(static_cast<std::int64_t>(value))
-                   : builder_.floating(static_cast<double>(value)));
+    if (value <= std::uint64_t{INT64_MAX})
+      return add(builder_.integer(static_cast<std::int64_t>(value)));
+    std::string bytes(9, '\0');  // little-endian, with room for the sign
+    std::memcpy(bytes.data(), &value, sizeof(value));
+    return add(builder_.big_integer(bytes));
   }
   bool number_float(double value, const std::string&) {
     return add(builder_.floating(value));
   }
-  bool string(std::string& value) { return add(builder_.interned(value)); }
+  bool string(std::string& value) { return add(text(value)); }
   bool binary(nlohmann::json::binary_t&) { return false; }
   bool start_object(std::size_t) { return open(builder_.dict()); }
   bool key(std::string& name) {
-    open_.back().key = builder_.interned(name);
+    open_.back().key = text(name);
     return true;
   }
   bool end_object() { return close(); }
@@ -62,6 +65,11 @@ class Handler {
     Value key;
   };
 
+  Value text(const std::string& value) {
+    return options_.share_texts ? builder_.interned(value)
+                                : builder_.string(value);
+  }
+
   bool add(Value value) {
     if (open_.empty()) {
       root_ = value;
@@ -76,11 +84,11 @@ class Handler {
   }
 
   bool open(Value container) {
-    if (open_.size() >= limits_.max_json_depth) {
+    if (open_.size() >= options_.limits.max_json_depth) {
       damage_.emplace(ErrorKind::kRefused,
                       fmt::format("it is nested more than {} deep "
                                   "(max_json_depth)",
-                                  limits_.max_json_depth));
+                                  options_.limits.max_json_depth));
       return false;
     }
     open_.push_back({container, {}});
@@ -105,7 +113,7 @@ class Handler {
   }
 
   Builder& builder_;
-  const Limits& limits_;
+  const JsonOptions& options_;
   std::vector<Open> open_;
   std::optional<Value> root_;
   std::optional<Error> damage_;
@@ -114,10 +122,18 @@ class Handler {
 }  // namespace
 
 JsonValue read_json_value(std::string_view text, Builder& builder,
-                          const Limits& limits) {
-  Handler handler(builder, limits);
+                          const JsonOptions& options) {
+  Handler handler(builder, options);
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   return std::move(handler).finish();
+}
+
+Result<Value> parse_json(Bytes text, Builder& builder,
+                         const JsonOptions& options) {
+  const JsonValue read = read_json_value(as_text(text), builder, options);
+  if (read.damage)
+    return fail(read.damage->kind(), "no JSON: {}", read.damage->message());
+  return *read.root;
 }
 
 }  // namespace postflight
