@@ -1,5 +1,7 @@
 #include "base/file.h"
 
+#include "base/truncation_guard.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -57,6 +59,10 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path,
     if (address != MAP_FAILED) {
       file.address_ = address;
       file.mapped_ = file.size_ = size;
+      file.path_ = path;
+      file.device_ = opened.status.st_dev;
+      file.inode_ = opened.status.st_ino;
+      file.watched_ = watch_mapping(address, size);
       return file;
     }
     if (errno != ENODEV)
@@ -104,21 +110,38 @@ bool MappedFile::grow() {
   return true;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : address_(std::exchange(other.address_, nullptr)),
-      mapped_(std::exchange(other.mapped_, 0)),
-      size_(std::exchange(other.size_, 0)) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(address_, other.address_);
   std::swap(mapped_, other.mapped_);
   std::swap(size_, other.size_);
+  std::swap(watched_, other.watched_);
+  std::swap(path_, other.path_);
+  std::swap(device_, other.device_);
+  std::swap(inode_, other.inode_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  if (watched_ != nullptr)
+    unwatch_mapping(watched_, path_);
   if (mapped_ > 0)
     ::munmap(address_, mapped_);
+}
+
+bool MappedFile::shrank() const {
+  if (watched_ == nullptr)
+    return false;
+  if (watched_->lost_pages)
+    return true;
+  // The rest of its last page reads as zeros without any signal.
+  struct stat status {};
+  return ::stat(path_.c_str(), &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_ &&
+         static_cast<std::uint64_t>(status.st_size) < size_;
 }
 
 Result<File> File::open(const std::filesystem::path& path) {

@@ -10,12 +10,17 @@
 #include <filesystem>
 #include <span>
 
+#include <sys/types.h>
+
 namespace postflight {
+
+struct WatchedMapping;
 
 // A whole file as bytes, mapped read only. What can't be mapped (a pipe, a
 // file of /proc) is read into memory instead, up to Limits::max_pipe_bytes;
 // folders and devices are refused. If another process truncates the file
-// while it is mapped, touching the missing part raises SIGBUS.
+// while it is mapped, touching the missing part raises SIGBUS, or reads zeros
+// under a TruncationGuard; shrank() tells.
 class MappedFile {
  public:
   // Waits for the writer of a named pipe, as cat does; whoever walks a folder
@@ -26,6 +31,10 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
+
+  // Whether the file has become shorter than it was, so that bytes which were
+  // looked at may have been zeros.
+  bool shrank() const;
 
   // Valid while the MappedFile lives, also after it was moved.
   Bytes bytes() const {
@@ -42,6 +51,11 @@ class MappedFile {
   void* address_ = nullptr;
   std::size_t mapped_ = 0;
   std::size_t size_ = 0;
+  // Of a file that is mapped and not in memory.
+  WatchedMapping* watched_ = nullptr;
+  std::filesystem::path path_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
 // A regular file read in pieces, from any thread.

@@ -2,12 +2,16 @@
 #include <new>
 
 #include "base/interrupt.h"
+#include "base/truncation_guard.h"
 #include "cli/command.h"
 
 int main(int argc, char** argv) {
   // Before any other thread, so that all inherit its signal mask.
   const postflight::Result<postflight::InterruptGuard> guard =
       postflight::InterruptGuard::start([] {});
+  // Without it a file that shrinks ends us, which is no worse than no answer.
+  const postflight::Result<postflight::TruncationGuard> truncation =
+      postflight::TruncationGuard::start();
   try {
     return postflight::run_program(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
+#include "base/truncation_guard.h"
 
 namespace postflight {
 
@@ -46,10 +47,18 @@ void Session::complain(std::string_view message) const {
 int Session::finish(Exit exit) {
   if (std::fflush(stdout) != 0)
     write_failed_ = true;
+  const int error = errno;
+  const std::vector<std::filesystem::path> shrunk =
+      TruncationGuard::shrunk_files();
+  if (!shrunk.empty())
+    complain(fmt::format(
+        "{} became shorter while it was read, so that what was said of it may "
+        "be wrong; is it still being written?",
+        shrunk.front().string()));
   if (!write_failed_)
-    return static_cast<int>(exit);
+    return static_cast<int>(shrunk.empty() ? exit : Exit::kCouldNotLook);
   complain(fmt::format("cannot write the answer to standard output: {}",
-                       std::generic_category().message(errno)));
+                       std::generic_category().message(error)));
   return static_cast<int>(Exit::kCouldNotLook);
 }
 

@@ -47,7 +47,7 @@ class Session {
   void complain(const Error& error) const { complain(error.message()); }
 
   // Flushes stdout; `exit`, or kCouldNotLook if the answer could not be
-  // written in full.
+  // written in full, or files shrank while they were read.
   int finish(Exit exit);
 
  private:
