@@ -280,6 +280,18 @@ def dump_seeds():
                    b' 0->1","input_sizes":[[4]]}],"version":"2.10"}')
 
 
+def json_seeds():
+    for name in ("ckpt/hf/model.safetensors.index.json",
+                 "flight/gloo_straggler/truth.json"):
+        yield name.replace("/", "-"), (DATA / name).read_bytes()
+    yield "numbers", b'[0, -1, 1e308, 9223372036854775808, 1.5E-7, 1e999]'
+    yield "texts", b'["\\u00e4\\ud83d\\ude00\\n", "\xc3\xa4", "", "a", "a"]'
+    yield "same-keys", b'{"a": 1, "a": {"a": [null, true, false]}}'
+    yield "cut", b'{"version": "2", "entries": [{"a": 1}, {"b": '
+    yield "deep", b"[" * 600
+    yield "marked", b"\xef\xbb\xbf[]"
+
+
 def job_log_seeds():
     for path in sorted((DATA / "logs").glob("*.log")):
         yield path.stem, path.read_bytes()
@@ -321,9 +333,11 @@ NOUNS = {
     "disassembler": pickle_seeds,
     "dump": dump_seeds,
     "job_log": job_log_seeds,
+    "json": json_seeds,
     "machine": pickle_seeds,
     "pickle_file": file_seeds,
     "tar": tar_seeds,
+    "writer": pickle_seeds,
     "zip": zip_seeds,
 }
 
