@@ -21,24 +21,47 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0xedb88320;
 
-// x^power mod P with the lowest power in the highest bit, as the multiplication
-// wants it: one place to the left.
-constexpr std::uint64_t fold_constant(int power) {
-  std::uint32_t remainder = 0x80000000;
-  for (int i = 0; i < power; ++i)
-    remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? kPolynomial : 0);
+// Polynomials of 32 bits have the lowest power in the highest bit.
+constexpr std::uint32_t kOne = 0x80000000;
+
+constexpr std::uint32_t times_x(std::uint32_t a) {
+  return (a >> 1) ^ ((a & 1) != 0 ? kPolynomial : 0);
+}
+
+constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t sum = 0;
+  for (; a != 0; a <<= 1, b = times_x(b))
+    if ((a & kOne) != 0)
+      sum ^= b;
+  return sum;
+}
+
+// x^power mod P, one place to the left as the multiplication wants it.
+constexpr std::uint64_t fold_constant(std::uint64_t power) {
+  std::uint32_t remainder = kOne;
+  for (std::uint32_t square = times_x(kOne); power != 0;
+       power >>= 1, square = product(square, square))
+    if ((power & 1) != 0)
+      remainder = product(remainder, square);
   return std::uint64_t{remainder} << 1;
 }
 
 static_assert(fold_constant(128 + 32) == 0x1751997d0);
 static_assert(fold_constant(128 - 32) == 0x0ccaa009e);
 
-constexpr std::uint64_t kFront128 = fold_constant(128 + 32);
-constexpr std::uint64_t kBack128 = fold_constant(128 - 32);
-constexpr std::uint64_t kFront512 = fold_constant(512 + 32);
-constexpr std::uint64_t kBack512 = fold_constant(512 - 32);
-constexpr std::uint64_t kFront2048 = fold_constant(2048 + 32);
-constexpr std::uint64_t kBack2048 = fold_constant(2048 - 32);
+// What folds 128 bits onto those so many further on.
+struct Distance {
+  std::uint64_t front;
+  std::uint64_t back;
+};
+
+constexpr Distance distance(std::uint64_t bytes) {
+  return {fold_constant(bytes * 8 + 32), fold_constant(bytes * 8 - 32)};
+}
+
+constexpr Distance k16 = distance(16);
+constexpr Distance k64 = distance(64);
+constexpr Distance k256 = distance(256);
 
 std::uint32_t by_tables(const std::byte* bytes, std::size_t size,
                         std::uint32_t crc) {
@@ -62,10 +85,9 @@ constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
       onto);
 }
 
-[[gnu::target("pclmul,sse4.1")]] inline __m128i constants(std::uint64_t front,
-                                                          std::uint64_t back) {
-  return _mm_set_epi64x(static_cast<long long>(back),
-                        static_cast<long long>(front));
+[[gnu::target("pclmul,sse4.1")]] inline __m128i constants(const Distance& by) {
+  return _mm_set_epi64x(static_cast<long long>(by.back),
+                        static_cast<long long>(by.front));
 }
 
 // At least 64 bytes, in four strands, for a multiplication takes four times as
@@ -78,14 +100,14 @@ constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
   __m128i b = load(bytes + 16);
   __m128i c = load(bytes + 32);
   __m128i d = load(bytes + 48);
-  const __m128i far = constants(kFront512, kBack512);
+  const __m128i far = constants(k64);
   for (bytes += 64, size -= 64; size >= 64; bytes += 64, size -= 64) {
     a = fold(a, far, load(bytes));
     b = fold(b, far, load(bytes + 16));
     c = fold(c, far, load(bytes + 32));
     d = fold(d, far, load(bytes + 48));
   }
-  const __m128i near = constants(kFront128, kBack128);
+  const __m128i near = constants(k16);
   a = fold(fold(fold(a, near, b), near, c), near, d);
   std::byte left[16];
   _mm_storeu_si128(reinterpret_cast<__m128i*>(left), a);
@@ -106,9 +128,9 @@ constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
 }
 
 [[gnu::target("avx512f,vpclmulqdq,pclmul,sse4.1")]] inline __m512i wide(
-    std::uint64_t front, std::uint64_t back) {
-  const auto f = static_cast<long long>(front);
-  const auto b = static_cast<long long>(back);
+    const Distance& by) {
+  const auto f = static_cast<long long>(by.front);
+  const auto b = static_cast<long long>(by.back);
   return _mm512_set_epi64(b, f, b, f, b, f, b, f);
 }
 
@@ -122,7 +144,7 @@ constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
   __m512i c = load_wide(bytes + 128);
   __m512i d = load_wide(bytes + 192);
   constexpr std::size_t kAhead = 2048;
-  const __m512i far = wide(kFront2048, kBack2048);
+  const __m512i far = wide(k256);
   for (bytes += 256, size -= 256; size >= 256; bytes += 256, size -= 256) {
     for (std::size_t i = 0; i < 256; i += 64)
       _mm_prefetch(reinterpret_cast<const char*>(bytes + kAhead + i),
@@ -139,6 +161,57 @@ constexpr std::uint32_t kEmptyRegister = ~std::uint32_t{0};
   _mm512_store_si512(left + 128, c);
   _mm512_store_si512(left + 192, d);
   return by_tables(bytes, size, by_128(left, sizeof(left), kEmptyRegister));
+}
+
+std::uint32_t by_512_or_less(const std::byte* bytes, std::size_t size,
+                             std::uint32_t crc) {
+  return size >= 512   ? by_512(bytes, size, crc)
+         : size >= 128 ? by_128(bytes, size, crc)
+                       : by_tables(bytes, size, crc);
+}
+
+// A processor fetches ahead in several places at once more than in one: from
+// memory, eight give 16.4 GB/s where one gives 9.3 (Xeon at 2.8 GHz). So the
+// bytes are taken in rounds of eight stretches side by side. Each has a
+// register, which at the end of a round is folded onto the same stretch of the
+// next, and after the last one onto its neighbour.
+constexpr std::size_t kLanes = 8;
+constexpr std::size_t kStretch = 16 << 10;
+constexpr std::size_t kRound = kLanes * kStretch;
+constexpr Distance kToNeighbour = distance(kStretch);
+constexpr Distance kToNextRound = distance(kRound - kStretch + 64);
+
+// At least kRound bytes.
+[[gnu::target("avx512f,vpclmulqdq,pclmul,sse4.1")]] std::uint32_t by_lanes(
+    const std::byte* bytes, std::size_t size, std::uint32_t crc) {
+  constexpr std::size_t kAhead = 512;
+  __m512i lanes[kLanes] = {};
+  // Folded as it is, a front of zeros leaves nothing; the CRC so far goes onto
+  // the first bytes.
+  __m512i onto =
+      _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc)));
+  const __m512i step = wide(k64);
+  __m512i by = wide(kToNextRound);
+  for (; size >= kRound; bytes += kRound, size -= kRound) {
+    by = wide(kToNextRound);
+    for (std::size_t at = 0; at < kStretch; at += 64, by = step) {
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        const std::byte* const from = bytes + i * kStretch + at;
+        _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
+        lanes[i] = fold_wide(lanes[i], by, load_wide(from));
+      }
+      lanes[0] = _mm512_xor_si512(lanes[0], onto);
+      onto = _mm512_setzero_si512();
+    }
+  }
+  by = wide(kToNeighbour);
+  for (std::size_t i = 1; i < kLanes; ++i)
+    lanes[i] = fold_wide(lanes[i - 1], by, lanes[i]);
+  alignas(64) std::byte left[64];
+  _mm512_store_si512(left, lanes[kLanes - 1]);
+  return by_512_or_less(bytes, size,
+                        by_128(left, sizeof(left), kEmptyRegister));
 }
 
 enum class Width : std::uint8_t { kTables, k128, k512 };
@@ -158,8 +231,10 @@ Width widest() {
 
 std::uint32_t crc32_of(Bytes bytes, std::uint32_t crc) {
   static const Width width = widest();
-  if (width == Width::k512 && bytes.size() >= 512)
-    return by_512(bytes.data(), bytes.size(), crc);
+  if (width == Width::k512)
+    return bytes.size() >= kRound
+               ? by_lanes(bytes.data(), bytes.size(), crc)
+               : by_512_or_less(bytes.data(), bytes.size(), crc);
   if (width != Width::kTables && bytes.size() >= 128)
     return by_128(bytes.data(), bytes.size(), crc);
   return by_tables(bytes.data(), bytes.size(), crc);

@@ -32,6 +32,24 @@ TEST(Crc32, IsTheSameForEveryLength) {
   }
 }
 
+// Long ones go through eight stretches side by side, in rounds of 128 KiB.
+TEST(Crc32, IsTheSameForLongTexts) {
+  constexpr std::size_t kRound = 128 << 10;
+  std::string text;
+  for (std::size_t i = 0; i < 3 * kRound + 700; ++i)
+    text += static_cast<char>(i * i * 7 + i / 251);
+  for (const std::size_t size :
+       {kRound - 1, kRound, kRound + 1, kRound + 130, 2 * kRound - 64,
+        2 * kRound, 3 * kRound + 600, 3 * kRound + 700}) {
+    const std::string_view part = std::string_view(text).substr(3, size);
+    ASSERT_EQ(crc32_of(as_bytes(part)), by_definition(part)) << size;
+    ASSERT_EQ(crc32_of(as_bytes(part.substr(100)),
+                       crc32_of(as_bytes(part.substr(0, 100)))),
+              by_definition(part))
+        << size;
+  }
+}
+
 RC_GTEST_PROP(Crc32, TakesPieces, (const std::string& text)) {
   const std::string longer = text + std::string(700, 'x') + text;
   const auto cut = *rc::gen::inRange<std::size_t>(0, longer.size());
