@@ -3,15 +3,21 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/exported_weights.h"
 #include "checkpoint/zip_salvage.h"
+#include "stream/memory_stream.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::uint16_t kStored = 0;
+// What exported programs of torch before 2.8 hold.
+constexpr std::string_view kOldWeights[] = {"serialized_state_dict.pt",
+                                            "serialized_constants.pt",
+                                            "serialized_example_inputs.pt"};
 
 class TorchZip {
  public:
@@ -47,6 +53,8 @@ class TorchZip {
       TRY(add_pickle("data.pkl", "data/", context_.parent, context_.key));
       return Format::kTorchZip;
     }
+    if (context_.nested)
+      return fail(ErrorKind::kUnsupported, "an archive without data.pkl");
     if (has("archive_format") || ends_any("serialized_exported_program.json"))
       return add_exported();
     if (has(".data/version") || has(".data/extern_modules"))
@@ -257,7 +265,8 @@ class TorchZip {
   }
 
   // The weights of an exported program lie as they are, with a JSON beside
-  // them that describes them. What it does not describe is listed as bytes.
+  // them that describes them; torch before 2.8 put archives of torch.save in
+  // there instead. What neither describes is listed as bytes.
   Result<Format> add_exported() {
     Tree& tree = checkpoint_.tree;
     const std::uint32_t top =
@@ -266,6 +275,11 @@ class TorchZip {
       if (entry.name.ends_with("_weights_config.json") ||
           entry.name.ends_with("_constants_config.json"))
         TRY(add_exported_weights(entry, top));
+    for (const std::string_view record : kOldWeights) {
+      const ZipEntry* const entry = find(record);
+      if (entry != nullptr && !add_nested(*entry, {}, top, true))
+        add_nested(*entry, Key::string(record), top, false);
+    }
     for (const ZipEntry& entry : entries_) {
       const std::string_view name =
           entry.name.substr(std::min(root_.size() + 1, entry.name.size()));
@@ -274,7 +288,8 @@ class TorchZip {
                               name.ends_with(".pt");
       const auto place = static_cast<std::size_t>(&entry - entries_.data());
       if (!holds_data || entry.name.ends_with(".json") ||
-          entry.name.ends_with("/") || storage_of_[place] != kNoIndex)
+          entry.name.ends_with("/") || storage_of_[place] != kNoIndex ||
+          nested_.contains(place))
         continue;
       const auto size = static_cast<std::int64_t>(entry.size);
       const std::uint32_t tensor = tree.add_plain_tensor(
@@ -301,8 +316,10 @@ class TorchZip {
       name_.assign(folder);
       name_ += weight.record;
       const ZipEntry* const entry = find_record(name_);
-      if (weight.pickled && entry != nullptr)
-        continue;  // its bytes are a checkpoint of their own
+      if (weight.pickled && entry != nullptr) {
+        add_nested(*entry, Key::string(weight.name), top, false);
+        continue;
+      }
       StorageReference reference;
       reference.key = weight.record;
       const std::uint32_t storage = entry != nullptr
@@ -321,6 +338,50 @@ class TorchZip {
           .index = index;
     }
     return {};
+  }
+
+  // Adds what an archive inside this one holds; false, and nothing added, if
+  // there is none. It may hold no exported program in turn, and once as many
+  // bytes were read as this file has no more are, so that none is read again
+  // and again.
+  bool add_nested(const ZipEntry& entry, const Key& key, std::uint32_t parent,
+                  bool items_only) {
+    const auto place = static_cast<std::size_t>(&entry - entries_.data());
+    if (context_.nested || nested_.contains(place) ||
+        nested_bytes_ > data_.size())
+      return false;
+    Result<std::unique_ptr<DataFile>> file = nested_file(entry);
+    if (!file || !as_text((*file)->bytes()).starts_with("PK\3\4"))
+      return false;
+    const Tree& tree = checkpoint_.tree;
+    const std::size_t nodes = tree.nodes.size();
+    const std::size_t properties = checkpoint_.properties.size();
+    const std::size_t findings = checkpoint_.findings.size();
+    checkpoint_.files.push_back(*std::move(file));
+    const auto index = static_cast<std::uint32_t>(checkpoint_.files.size() - 1);
+    const Result<Format> added = add_torch_zip(
+        index, {checkpoint_, context_.limits, parent, key, items_only, true});
+    // It has a version and a byte order like any other.
+    checkpoint_.properties.resize(properties);
+    nested_bytes_ += entry.compressed_size;
+    if (!added && tree.nodes.size() == nodes) {
+      checkpoint_.findings.erase(
+          checkpoint_.findings.begin() + static_cast<std::ptrdiff_t>(findings),
+          checkpoint_.findings.end());
+      return false;
+    }
+    nested_.insert(place);
+    return true;
+  }
+
+  Result<std::unique_ptr<DataFile>> nested_file(const ZipEntry& entry) const {
+    if (entry.method == kStored)
+      return DataFile::part(data_, TRY(data_.extent(entry)));
+    const Contents inflated = TRY(contents(entry));
+    MemorySource source(inflated.bytes());
+    return DataFile::in_memory(
+        data_, TRY(WholeStream::read(source, inflated.bytes().size(),
+                                     context_.limits.max_inflated_bytes)));
   }
 
   static std::string problem_of(const ExportedWeight& weight, Tensor& tensor,
@@ -360,6 +421,8 @@ class TorchZip {
   std::string name_;
   std::vector<std::uint32_t> storage_of_;  // by entry
   std::vector<std::pair<std::string_view, std::uint32_t>> missing_;
+  std::unordered_set<std::size_t> nested_;  // entries that were opened
+  std::uint64_t nested_bytes_ = 0;
 };
 
 }  // namespace

@@ -288,5 +288,82 @@ TEST_F(CheckpointTest, RefusesAnExportedWeightBeyondItsRecord) {
             "it reaches byte 132, and its storage has 128 bytes");
 }
 
+// torch before 2.8 put what torch.save writes into exported programs.
+TEST_F(CheckpointTest, ReadsTheArchivesInsideAnOlderExportedProgram) {
+  const Value weight =
+      make_tensor(builder_, {.count = 6, .shape = {3, 2}, .stride = {1, 3}});
+  const Value state = builder_.dict();
+  builder_.set_item(state, "layer.weight", weight);
+  const Value inputs = builder_.tuple({weight});
+  for (const bool deflated : {false, true}) {
+    const Checkpoint program = open(make_zip(
+        {{.name = "model/version", .contents = "5.1"},
+         {.name = "model/serialized_exported_program.json", .contents = "{}"},
+         {.name = "model/serialized_state_dict.pt",
+          .contents = torch_file(state, {{{"0", kSix}}}),
+          .deflated = deflated},
+         {.name = "model/serialized_constants.pt",
+          .contents = torch_file(builder_.dict(), {})},
+         {.name = "model/serialized_example_inputs.pt",
+          .contents = torch_file(inputs, {{{"0", kSix}}})}}));
+    EXPECT_EQ(program.format, Format::kExported);
+    EXPECT_EQ(program.findings.size(), 0u);
+    EXPECT_EQ(program.tensors().size(), 2u);
+    EXPECT_THAT(values<float>(program, "\"layer.weight\""),
+                ElementsAre(0, 3, 1, 4, 2, 5));
+    EXPECT_THAT(
+        values<float>(program, "\"serialized_example_inputs.pt\"[0]", "[2]"),
+        ElementsAre(2, 5));
+  }
+}
+
+TEST_F(CheckpointTest, ReadsThePickledWeightsOfAnExportedProgram) {
+  const std::string saved = torch_file(
+      make_tensor(builder_, {.count = 6, .shape = {6}, .stride = {1}}),
+      {{{"0", kSix}}});
+  const auto config = [](std::string_view name, std::string_view record) {
+    return fmt::format(
+        R"("{}": {{"path_name": "{}", "use_pickle": true, "tensor_meta": {{)"
+        R"("dtype": 7, "sizes": [], "strides": [], "storage_offset": 0}}}})",
+        name, record);
+  };
+  const auto program_with = [&](std::string_view record) {
+    return open(
+        make_zip({{.name = "model/archive_format", .contents = "pt2"},
+                  {.name = "model/data/weights/model_weights_config.json",
+                   .contents = fmt::format(R"({{"config": {{{}, {}}}}})",
+                                           config("a", "weight_0"),
+                                           config("b", "weight_1"))},
+                  {.name = "model/data/weights/weight_0", .contents = saved},
+                  {.name = "model/data/weights/weight_1",
+                   .contents = std::string(record)}}));
+  };
+  const Checkpoint whole = program_with(saved);
+  EXPECT_EQ(whole.tensors().size(), 2u);
+  EXPECT_THAT(values<float>(whole, "a"), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(values<float>(whole, "b", "[4:]"), ElementsAre(4, 5));
+  // What is no archive is listed as what it is: bytes.
+  const Checkpoint odd = program_with("12345");
+  EXPECT_THAT(values<float>(odd, "a"), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(values<char>(odd, "data/weights/weight_1"),
+              ElementsAre('1', '2', '3', '4', '5'));
+}
+
+// An exported program inside an exported program is left alone: it could hold
+// itself many times over.
+TEST_F(CheckpointTest, OpensNoExportedProgramInsideAnother) {
+  const auto around = [](const std::string& contents) {
+    return make_zip(
+        {{.name = "model/archive_format", .contents = "pt2"},
+         {.name = "model/serialized_state_dict.pt", .contents = contents}});
+  };
+  const std::string inner = torch_file(
+      make_tensor(builder_, {.count = 6, .shape = {6}, .stride = {1}}),
+      {{{"0", kSix}}});
+  const Checkpoint program = open(around(around(inner)));
+  ASSERT_EQ(program.tensors().size(), 1u);
+  EXPECT_EQ(program.tensors()[0].dtype.name, "uint8");
+}
+
 }  // namespace
 }  // namespace postflight
