@@ -161,7 +161,7 @@ void measure_slice(const Loaded& loaded, std::string_view text) {
 
 int main() {
   // Memory is used again from run to run, as CPython's allocator does it.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   ::mallopt(M_TOP_PAD, 32 << 20);
   const TemporaryFolder folder = must(TemporaryFolder::create());

@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
       machine.load(std::as_bytes(std::span(data, size)));
   if (!pickle)
     return 0;
-  Result<DcpMetadata> metadata = read_dcp_metadata(pickle->root);
+  Arena arena;
+  Result<DcpMetadata> metadata = read_dcp_metadata(pickle->root, arena);
   if (!metadata)
     return 0;
   Tree tree;

@@ -97,9 +97,10 @@ def _filled(made, **attributes):
 class Chunk:
     """A part of a tensor, and where its item lies."""
 
-    def __init__(self, offsets, sizes, file, offset, length):
+    def __init__(self, offsets, sizes, file, offset, length, transforms=None):
         self.offsets, self.sizes = Size(offsets), Size(sizes)
         self.file, self.offset, self.length = file, offset, length
+        self.transforms = transforms
 
 
 def metadata(tensors):
@@ -119,6 +120,8 @@ def metadata(tensors):
                           index=index)
             places[key] = _filled(StorageInfo(), relative_path=chunk.file,
                                   offset=chunk.offset, length=chunk.length)
+            if chunk.transforms is not None:
+                places[key].transform_descriptors = chunk.transforms
     return pickle.dumps(
         _filled(Metadata(), state_dict_metadata=entries, planner_data=planner,
                 storage_data=places, storage_meta=None, version="1.0.0"),

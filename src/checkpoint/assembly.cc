@@ -1,6 +1,7 @@
 #include "checkpoint/assembly.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstring>
 #include <utility>
 
@@ -110,6 +111,28 @@ std::uint64_t volume(std::span<const std::int64_t> sizes) {
   return product;
 }
 
+// Where the first and last bytes of a chunk that holds any go.
+void place(const Assembly& assembly, AssemblyChunk& chunk) {
+  std::uint64_t step = assembly.dtype.size;
+  chunk.begin = 0;
+  chunk.end = step;
+  for (std::size_t i = assembly.shape.size(); i-- > 0;) {
+    chunk.begin += unsigned_of(chunk.offsets[i]) * step;
+    chunk.end += unsigned_of(chunk.offsets[i] + chunk.sizes[i] - 1) * step;
+    step *= unsigned_of(assembly.shape[i]);
+  }
+}
+
+std::weak_ordering compare(const AssemblyChunk& a, const AssemblyChunk& b) {
+  const auto by_numbers = [](std::span<const std::int64_t> left,
+                             std::span<const std::int64_t> right) {
+    return std::lexicographical_compare_three_way(left.begin(), left.end(),
+                                                  right.begin(), right.end());
+  };
+  const auto order = by_numbers(a.offsets, b.offsets);
+  return order != 0 ? order : by_numbers(a.sizes, b.sizes);
+}
+
 std::string box(const AssemblyChunk& chunk) {
   return fmt::format("at ({}) of size ({})", fmt::join(chunk.offsets, ", "),
                      fmt::join(chunk.sizes, ", "));
@@ -122,32 +145,30 @@ std::string Assembly::settle() {
     if (!inside(*this, chunk))
       return fmt::format("its chunk {} reaches beyond its shape ({})",
                          box(chunk), fmt::join(shape, ", "));
-  // A replica that can be had is better than one that can't.
-  std::ranges::stable_sort(chunks, [](const auto& a, const auto& b) {
-    return std::tie(a.offsets, a.sizes) < std::tie(b.offsets, b.sizes) ||
-           (std::tie(a.offsets, a.sizes) == std::tie(b.offsets, b.sizes) &&
-            a.problem.empty() && !b.problem.empty());
-  });
-  chunks.erase(std::unique(chunks.begin(), chunks.end(),
-                           [](const AssemblyChunk& a, const AssemblyChunk& b) {
-                             return a.offsets == b.offsets &&
-                                    a.sizes == b.sizes;
-                           }),
-               chunks.end());
   std::erase_if(chunks, [](const AssemblyChunk& chunk) {
     return volume(chunk.sizes) == 0;
   });
   std::uint64_t covered = 0;
-  for (AssemblyChunk& chunk : chunks) {
-    covered += volume(chunk.sizes);
-    const Runs runs(*this, chunk);
-    chunk.begin = runs.place(0);
-    chunk.end = runs.place(runs.count() - 1) + runs.length();
-  }
-  std::ranges::stable_sort(chunks, {}, &AssemblyChunk::begin);
+  for (AssemblyChunk& chunk : chunks)
+    place(*this, chunk);
+  // A replica that can be had is better than one that can't.
+  const auto less = [](const AssemblyChunk& a, const AssemblyChunk& b) {
+    if (a.begin != b.begin)
+      return a.begin < b.begin;
+    const auto order = compare(a, b);
+    return order < 0 || (order == 0 && a.problem.empty() && !b.problem.empty());
+  };
+  if (!std::ranges::is_sorted(chunks, less))
+    std::ranges::stable_sort(chunks, less);
+  chunks.erase(std::unique(chunks.begin(), chunks.end(),
+                           [](const AssemblyChunk& a, const AssemblyChunk& b) {
+                             return a.begin == b.begin && compare(a, b) == 0;
+                           }),
+               chunks.end());
   std::uint64_t reach = 0;
   std::uint64_t comparisons = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
+    covered += volume(chunks[i].sizes);
     reach = std::max(reach, chunks[i].end);
     chunks[i].reach = reach;
     for (std::size_t j = i + 1;
@@ -187,35 +208,39 @@ std::uint64_t Assembly::bytes_of(const AssemblyChunk& chunk) const {
   return dtype.size * volume(chunk.sizes);
 }
 
+std::pair<std::size_t, std::size_t> Assembly::chunks_in(
+    std::uint64_t offset, std::uint64_t end) const {
+  const auto first =
+      std::ranges::upper_bound(chunks, offset, {}, &AssemblyChunk::reach);
+  const auto last = std::ranges::lower_bound(first, chunks.end(), end, {},
+                                             &AssemblyChunk::begin);
+  return {static_cast<std::size_t>(first - chunks.begin()),
+          static_cast<std::size_t>(last - chunks.begin())};
+}
+
 AssemblyReader::AssemblyReader(const Assembly& assembly, OpenItem open_item)
-    : assembly_(assembly),
-      open_item_(std::move(open_item)),
-      items_(assembly.chunks.size()) {}
+    : assembly_(assembly), open_item_(std::move(open_item)) {}
 
 Result<> AssemblyReader::read_at(std::uint64_t offset,
                                  std::span<std::byte> to) {
-  const std::vector<AssemblyChunk>& chunks = assembly_.chunks;
-  const auto first =
-      std::ranges::upper_bound(chunks, offset, {}, &AssemblyChunk::reach);
-  for (auto it = first; it != chunks.end() && it->begin < offset + to.size();
-       ++it)
-    if (it->end > offset)
-      TRY(read_chunk(static_cast<std::size_t>(it - chunks.begin()), offset,
-                     to));
+  const auto [first, last] = assembly_.chunks_in(offset, offset + to.size());
+  for (std::size_t chunk = first; chunk < last; ++chunk)
+    if (assembly_.chunks[chunk].end > offset)
+      TRY(read_chunk(chunk, offset, to));
   return {};
 }
 
 Result<AssemblyItem*> AssemblyReader::item(std::size_t chunk) {
-  if (items_[chunk] == nullptr) {
-    if (memory_ > kMostCached) {
-      for (std::unique_ptr<AssemblyItem>& old : items_)
-        old = nullptr;
-      memory_ = 0;
-    }
-    items_[chunk] = TRY(open_item_(assembly_, assembly_.chunks[chunk]));
-    memory_ += items_[chunk]->memory();
+  if (memory_ > kMostCached) {
+    items_.clear();
+    memory_ = 0;
   }
-  return items_[chunk].get();
+  std::unique_ptr<AssemblyItem>& item = items_[chunk];
+  if (item == nullptr) {
+    item = TRY(open_item_(assembly_, assembly_.chunks[chunk]));
+    memory_ += item->memory();
+  }
+  return item.get();
 }
 
 Result<> AssemblyReader::read_chunk(std::size_t chunk, std::uint64_t offset,

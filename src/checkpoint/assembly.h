@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -18,15 +20,16 @@ namespace postflight {
 class DataFile;
 class ExtensionRegistry;
 
-// A box of a tensor that was saved by itself.
+// A box of a tensor that was saved by itself. Views are valid while the
+// Checkpoint is.
 struct AssemblyChunk {
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int64_t> sizes;
+  std::span<const std::int64_t> offsets;
+  std::span<const std::int64_t> sizes;
   std::uint32_t file = 0;  // of the Checkpoint
   Extent extent = {};      // of its item
-  std::vector<std::string> transforms = {};
-  std::string problem = {};  // why it can't be had
-  std::uint64_t begin = 0;   // where its first and last bytes go
+  std::span<const std::string_view> transforms = {};
+  std::string_view problem = {};  // why it can't be had
+  std::uint64_t begin = 0;        // where its first and last bytes go
   std::uint64_t end = 0;
   std::uint64_t reach = 0;  // the largest end up to here, by begin
 };
@@ -34,9 +37,9 @@ struct AssemblyChunk {
 // A tensor that lies in parts, put together when it is read. To its readers it
 // is a storage: its bytes are those of the whole tensor, row-major.
 struct Assembly {
-  std::string name;
+  std::string_view name;
   Dtype dtype;
-  std::vector<std::int64_t> shape;
+  std::span<const std::int64_t> shape;
   std::vector<AssemblyChunk> chunks;  // by begin
 
   // Puts the chunks in order and drops those that occur twice, as replicas do.
@@ -48,6 +51,10 @@ struct Assembly {
   std::string loss() const;
   // Of a chunk that was found to be in bounds.
   std::uint64_t bytes_of(const AssemblyChunk& chunk) const;
+  // The chunks from the first to before the last that may have bytes of the
+  // whole from `offset` up to `end`.
+  std::pair<std::size_t, std::size_t> chunks_in(std::uint64_t offset,
+                                                std::uint64_t end) const;
 };
 
 // Opens the item of a chunk as what it is: a tensor in row-major order that is
@@ -69,15 +76,16 @@ class AssemblyReader {
   AssemblyReader(const Assembly& assembly, OpenItem open_item);
 
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
-
- private:
-  Result<AssemblyItem*> item(std::size_t chunk);
+  // The same, but only what one chunk has of it.
   Result<> read_chunk(std::size_t chunk, std::uint64_t offset,
                       std::span<std::byte> to);
 
+ private:
+  Result<AssemblyItem*> item(std::size_t chunk);
+
   const Assembly& assembly_;
   OpenItem open_item_;
-  std::vector<std::unique_ptr<AssemblyItem>> items_;  // by chunk
+  std::unordered_map<std::size_t, std::unique_ptr<AssemblyItem>> items_;
   std::uint64_t memory_ = 0;
   std::vector<std::byte> staging_;
 };

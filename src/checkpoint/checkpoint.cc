@@ -90,10 +90,17 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& path,
   checkpoint.secret_key = options.key;
   const SourceContext context{checkpoint, options.limits};
   std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    checkpoint.format = TRY(add_folder(path, options, context));
-  else
-    checkpoint.format = TRY(add_file(path, context));
+  Result<Format> format = std::filesystem::is_directory(path, error)
+                              ? add_folder(path, options, context)
+                              : add_file(path, context);
+  // What was cut off meanwhile has been read as zeros.
+  for (const std::unique_ptr<DataFile>& file : checkpoint.files)
+    if (file->shrank())
+      return fail(ErrorKind::kIo,
+                  "{}: it became shorter while it was read; is it still being "
+                  "written?",
+                  file->path().string());
+  checkpoint.format = TRY(std::move(format));
   return checkpoint;
 }
 

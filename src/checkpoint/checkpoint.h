@@ -98,6 +98,7 @@ struct SourceContext {
   Key key = {};
   // The items of the file's dict go below `parent` themselves.
   bool items_only = false;
+  bool nested = false;  // the file lies inside another
 };
 
 // Puts what `root` holds where the context says.

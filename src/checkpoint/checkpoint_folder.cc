@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/json_values.h"
+#include "json/json_value.h"
 
 namespace postflight {
 namespace {

@@ -43,6 +43,9 @@ class DataFile {
   std::uint64_t size() const { return bytes_.size(); }
   const Limits& limits() const { return limits_; }
 
+  // Whether it has become shorter since, as MappedFile::shrank() says it.
+  bool shrank() const { return map_ && map_->shrank(); }
+
   // Fills `to` with the bytes at `offset`; safe from any thread.
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to) const;
   // The same for several stretches that lie one after the other in the file.

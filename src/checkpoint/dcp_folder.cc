@@ -3,11 +3,12 @@
 // What is no tensor is shown as what its item holds.
 
 #include <algorithm>
-#include <map>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
 
+#include "base/hash.h"
+#include "base/hash_index.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/dcp_item.h"
 #include "checkpoint/dcp_metadata.h"
@@ -27,18 +28,11 @@ class ItemFiles {
  public:
   struct Found {
     std::uint32_t file = kNoIndex;
-    std::string problem = {};
+    std::string_view problem = {};
   };
 
   ItemFiles(const fs::path& folder, const SourceContext& context)
       : folder_(folder), context_(context) {}
-
-  const Found& find(std::string_view name) {
-    const auto [at, is_new] = found_.try_emplace(std::string(name));
-    if (is_new)
-      at->second = open(at->first);
-    return at->second;
-  }
 
   // Where an item lies, or why it can't be had.
   Found place(const DcpPlace* place, Extent& extent) {
@@ -50,10 +44,10 @@ class ItemFiles {
     extent = {place->offset, place->length};
     const std::uint64_t size = context_.checkpoint.files[found.file]->size();
     if (extent.offset > size || extent.size > size - extent.offset)
-      found.problem = fmt::format(
+      found.problem = context_.checkpoint.tree.keep(fmt::format(
           "its {} bytes at byte {} of {} lie beyond that file's end at {}; it "
           "was probably cut short",
-          extent.size, extent.offset, place->file, size);
+          extent.size, extent.offset, place->file, size));
     return found;
   }
 
@@ -63,7 +57,7 @@ class ItemFiles {
     std::vector<std::string> left;
     for (; !error && it != fs::directory_iterator(); it.increment(error)) {
       const std::string name = it->path().filename().string();
-      if (name.ends_with(".distcp") && !found_.contains(name) &&
+      if (name.ends_with(".distcp") && !knows(name) &&
           it->file_size(error) > kEmptyFile)
         left.push_back(name);
     }
@@ -78,12 +72,39 @@ class ItemFiles {
   }
 
  private:
+  struct Known {
+    std::string_view name;
+    Found found;
+  };
+
+  std::uint32_t index_of(std::string_view name, std::uint64_t hash) const {
+    return by_name_.find(
+        hash, [&](std::uint32_t index) { return known_[index].name == name; });
+  }
+
+  bool knows(std::string_view name) const {
+    return index_of(name, hash_text(name)) != HashIndex::kNone;
+  }
+
+  Found find(std::string_view name) {
+    // Many items of one file follow each other, or of a few in turns.
+    const std::uint64_t hash = hash_text(name);
+    std::uint32_t index = index_of(name, hash);
+    if (index == HashIndex::kNone) {
+      index = static_cast<std::uint32_t>(known_.size());
+      known_.push_back({name, open(std::string(name))});
+      by_name_.add(hash, index);
+    }
+    return known_[index].found;
+  }
+
   Found open(const std::string& name) {
     Checkpoint& checkpoint = context_.checkpoint;
     const auto lost = [&](std::string kind, std::string problem) -> Found {
+      const std::string_view kept = checkpoint.tree.keep(problem);
       checkpoint.findings.push_back(
-          {std::move(kind), Severity::kError, problem, name});
-      return {.problem = std::move(problem)};
+          {std::move(kind), Severity::kError, std::move(problem), name});
+      return {.problem = kept};
     };
     if (!stays_inside(name))
       return lost("outside_folder",
@@ -106,7 +127,8 @@ class ItemFiles {
 
   const fs::path& folder_;
   const SourceContext& context_;
-  std::map<std::string, Found, std::less<>> found_;
+  std::vector<Known> known_;
+  HashIndex by_name_;
   std::size_t opened_ = 0;
 };
 
@@ -126,8 +148,15 @@ class Distributed {
         return tl::unexpected(std::move(part.error()).in(path.string()));
       parts.push_back(*std::move(part));
     }
-    const DcpMetadata metadata = join_dcp_metadata(std::move(parts));
+    const DcpMetadata metadata =
+        join_dcp_metadata(parts, checkpoint_.tree.arena);
     const auto root = static_cast<std::uint32_t>(checkpoint_.tree.nodes.size());
+    // Growing from nothing would take as long as all the rest.
+    const std::size_t entries = metadata.entries.size();
+    checkpoint_.tree.nodes.reserve(checkpoint_.tree.nodes.size() + entries);
+    checkpoint_.tree.tensors.reserve(entries);
+    checkpoint_.tree.storages.reserve(entries);
+    checkpoint_.assemblies.reserve(entries);
     DcpTree(metadata.entries)
         .write(checkpoint_.tree, context_.parent, context_.key,
                [&](const DcpEntry& entry, std::uint32_t parent,
@@ -195,7 +224,7 @@ class Distributed {
     DataFile& data = *checkpoint_.files.back();
     data.machines.push_back(std::make_unique<Machine>(context_.limits));
     const Pickle pickle = TRY(data.machines.back()->load(data.bytes()));
-    return read_dcp_metadata(pickle.root);
+    return read_dcp_metadata(pickle.root, checkpoint_.tree.arena);
   }
 
   void add_entry(const DcpEntry& entry, std::uint32_t parent, const Key& key) {
@@ -210,16 +239,16 @@ class Distributed {
     assembly->name = entry.name;
     assembly->dtype = entry.dtype;
     assembly->shape = entry.size;
+    assembly->chunks.reserve(entry.chunks.size());
     for (const DcpChunk& from : entry.chunks) {
       AssemblyChunk& chunk = assembly->chunks.emplace_back();
       chunk.offsets = from.offsets;
       chunk.sizes = from.sizes;
-      ItemFiles::Found found = files_.place(from.place, chunk.extent);
+      const ItemFiles::Found found = files_.place(from.place, chunk.extent);
       chunk.file = found.file;
-      chunk.problem = std::move(found.problem);
+      chunk.problem = found.problem;
       if (from.place != nullptr)
-        for (const std::string_view transform : from.place->transforms)
-          chunk.transforms.emplace_back(transform);
+        chunk.transforms = from.place->transforms;
     }
     add_assembly(checkpoint_, std::move(assembly), parent, key);
   }
@@ -245,10 +274,9 @@ class Distributed {
     const ItemFiles::Found found = files_.place(entry.place, extent);
     if (!found.problem.empty())
       return fail(ErrorKind::kCorrupt, "{}", found.problem);
-    const std::vector<std::string> transforms(entry.place->transforms.begin(),
-                                              entry.place->transforms.end());
-    checkpoint_.files.push_back(TRY(open_item_file(
-        checkpoint_, *checkpoint_.files[found.file], extent, transforms)));
+    checkpoint_.files.push_back(
+        TRY(open_item_file(checkpoint_, *checkpoint_.files[found.file], extent,
+                           entry.place->transforms)));
     const auto file = static_cast<std::uint32_t>(checkpoint_.files.size() - 1);
     TRY(add_torch_zip(file, {checkpoint_, context_.limits, parent, key}));
     return {};
@@ -279,9 +307,9 @@ void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
     problem = assembly->settle();
   if (!problem.empty())
     checkpoint.findings.push_back(
-        {"bad_chunks", Severity::kError, problem, assembly->name});
+        {"bad_chunks", Severity::kError, problem, std::string(assembly->name)});
   Storage& storage = tree.storages.emplace_back();
-  storage.key = tree.keep(assembly->name);
+  storage.key = assembly->name;
   storage.size = size.value_or(0);
   storage.problem = std::move(problem);
   storage.assembly = assembly.get();

@@ -132,13 +132,13 @@ std::string place_of(const Assembly& assembly, const AssemblyChunk& chunk) {
 
 Result<std::unique_ptr<DataFile>> open_item_file(
     const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
-    const std::vector<std::string>& transforms, std::uint64_t expected) {
+    std::span<const std::string_view> transforms, std::uint64_t expected) {
   if (transforms.empty())
     return DataFile::part(file, extent);
   std::vector<TransformRequest> requests;
   requests.reserve(transforms.size());
-  for (const std::string& descriptor : transforms)
-    requests.push_back({descriptor});
+  for (const std::string_view descriptor : transforms)
+    requests.push_back({std::string(descriptor)});
   TransformSettings settings;
   settings.key = checkpoint.secret_key;
   settings.limits = file.limits();

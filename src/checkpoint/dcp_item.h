@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
 
 #include "checkpoint/assembly.h"
 #include "checkpoint/checkpoint.h"
@@ -14,6 +14,6 @@ namespace postflight {
 // lies at, or what comes out of its transforms, about `expected` bytes.
 Result<std::unique_ptr<DataFile>> open_item_file(
     const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
-    const std::vector<std::string>& transforms, std::uint64_t expected = 0);
+    std::span<const std::string_view> transforms, std::uint64_t expected = 0);
 
 }  // namespace postflight

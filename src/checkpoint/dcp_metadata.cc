@@ -2,30 +2,15 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 
+#include "base/hash.h"
+#include "base/hash_index.h"
+#include "checkpoint/attribute_layout.h"
 #include "pickle/object.h"
 
 namespace postflight {
 namespace {
-
-// An attribute of an object that was made from its state; nullptr if there is
-// none, or None.
-const Value* attribute(const Value& value, std::string_view name) {
-  if (!value.is(Kind::kObject))
-    return nullptr;
-  const Object& object = value.object();
-  for (std::size_t i = object.states.size; i-- > 0;) {
-    const Value& state = object.states.data[i];
-    if (!state.is(Kind::kDict))
-      continue;
-    const Value* const found = state.find(name);
-    if (found != nullptr)
-      return found->is(Kind::kNone) ? nullptr : found;
-  }
-  return nullptr;
-}
 
 std::string_view class_name(const Value& value) {
   if (!value.is(Kind::kObject) || !value.object().callable.is(Kind::kGlobal))
@@ -35,30 +20,6 @@ std::string_view class_name(const Value& value) {
 
 bool is_sequence(const Value& value) {
   return value.is(Kind::kTuple) || value.is(Kind::kList);
-}
-
-// torch.Size((2, 3)), or the tuple itself.
-std::optional<std::vector<std::int64_t>> sizes_of(const Value* value) {
-  if (value == nullptr)
-    return std::nullopt;
-  Value items = *value;
-  if (class_name(items) == "Size") {
-    const Value arguments = items.object().arguments;
-    if (!is_sequence(arguments))
-      return std::nullopt;
-    if (arguments.items().empty())
-      return std::vector<std::int64_t>();
-    items = arguments.items().front();
-  }
-  if (!is_sequence(items))
-    return std::nullopt;
-  std::vector<std::int64_t> sizes;
-  for (const Value& item : items.items()) {
-    if (!item.is(Kind::kInteger) || item.integer() < 0)
-      return std::nullopt;
-    sizes.push_back(item.integer());
-  }
-  return sizes;
 }
 
 std::optional<std::uint64_t> count_of(const Value* value) {
@@ -73,26 +34,30 @@ tl::unexpected<Error> wrong(std::string_view what) {
 
 // The dtype is the first of the properties' state, a tuple; older torch had
 // them as attributes.
-Result<Dtype> dtype_of(const Value* properties, std::string_view name) {
+const Value* dtype_value(const Value* properties) {
+  if (properties == nullptr || !properties->is(Kind::kObject))
+    return nullptr;
   const Value* dtype = nullptr;
-  if (properties != nullptr && properties->is(Kind::kObject)) {
-    const Object& object = properties->object();
-    for (std::size_t i = 0; i < object.states.size; ++i) {
-      const Value& state = object.states.data[i];
-      if (is_sequence(state) && !state.items().empty())
-        dtype = &state.items().front();
-    }
-    if (dtype == nullptr)
-      dtype = attribute(*properties, "dtype");
-  }
-  if (dtype == nullptr || !dtype->is(Kind::kGlobal))
-    return fail(ErrorKind::kCorrupt,
-                "the metadata does not say what dtype '{}' has", name);
-  return dtype_named(dtype->global().name);
+  for (const Value& state : properties->object().states.view())
+    if (is_sequence(state) && !state.items().empty())
+      dtype = &state.items().front();
+  return dtype != nullptr ? dtype : attribute(*properties, "dtype");
+}
+
+using Numbers = std::span<const std::int64_t>;
+
+std::uint64_t hash_of(std::uint64_t name,
+                      const std::optional<Numbers>& offset) {
+  if (offset)
+    for (const std::int64_t number : *offset)
+      name = hash_on(name, static_cast<std::uint64_t>(number));
+  return name;
 }
 
 class MetadataReader {
  public:
+  explicit MetadataReader(Arena& arena) : arena_(arena) {}
+
   Result<DcpMetadata> read(const Value& root) {
     const Value* const entries = attribute(root, "state_dict_metadata");
     if (entries == nullptr || !entries->is(Kind::kDict))
@@ -100,60 +65,79 @@ class MetadataReader {
     if (const Value* const storage = attribute(root, "storage_data")) {
       if (!storage->is(Kind::kDict))
         return wrong("has no dict as its storage_data");
-      TRY(read_places(storage->pairs()));
+      TRY(read_items(storage->pairs()));
     }
+    metadata_.entries.reserve(entries->pairs().size());
     for (const Pair& pair : entries->pairs())
       TRY(read_entry(pair));
     if (const Value* const planner = attribute(root, "planner_data"))
       if (planner->is(Kind::kDict))
         read_paths(planner->pairs());
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      if (!claimed_[i])
-        metadata_.unclaimed.push_back(names_[i]);
+    for (const Item& item : items_)
+      if (!item.claimed)
+        metadata_.unclaimed.push_back(item.name);
     return std::move(metadata_);
   }
 
  private:
-  Result<> read_places(std::span<const Pair> pairs) {
-    metadata_.places.reserve(pairs.size());  // entries point there
-    names_.reserve(pairs.size());
+  // What storage_data has, by name and offset. The offset is left out for what
+  // is no tensor, and was for tensors in one piece.
+  struct Item {
+    std::string_view name;
+    std::optional<Numbers> offset;
+    const DcpPlace* place = nullptr;
+    bool claimed = false;
+  };
+
+  Result<> read_items(std::span<const Pair> pairs) {
+    items_.reserve(pairs.size());
     by_key_.reserve(pairs.size());
-    claimed_.resize(pairs.size(), false);
+    DcpPlace* const places = arena_.allocate<DcpPlace>(pairs.size());
+    std::string_view name;
+    std::uint64_t hash = hash_text(name);
     for (const Pair& pair : pairs) {
-      const Value* const name = attribute(pair.key, "fqn");
-      if (name == nullptr || !name->is(Kind::kString))
+      const auto [text, offset] = index_layout_.of(pair.key);
+      if (text == nullptr || !text->is(Kind::kString))
         return wrong("has an item in its storage_data without a name");
-      metadata_.places.push_back(TRY(read_place(pair.value, name->text())));
-      const auto index = static_cast<std::uint32_t>(names_.size());
-      names_.push_back(name->text());
-      const auto offset = sizes_of(attribute(pair.key, "offset"));
-      by_key_.emplace(place_key(name->text(), offset ? &*offset : nullptr),
-                      index);
+      // Those of one tensor mostly follow each other.
+      if (text->text() != name) {
+        name = text->text();
+        hash = hash_text(name);
+      }
+      DcpPlace* const place = places + items_.size();
+      *place = TRY(read_place(pair.value, name));
+      const Item& item =
+          items_.emplace_back(Item{name, sizes_of(offset), place});
+      by_key_.add(hash_of(hash, item.offset),
+                  static_cast<std::uint32_t>(items_.size() - 1));
     }
     return {};
   }
 
   Result<DcpPlace> read_place(const Value& value, std::string_view name) {
-    const Value* const file = attribute(value, "relative_path");
-    const auto offset = count_of(attribute(value, "offset"));
-    const auto length = count_of(attribute(value, "length"));
+    const auto [file, offset_value, length_value, transforms] =
+        place_layout_.of(value);
+    const auto offset = count_of(offset_value);
+    const auto length = count_of(length_value);
     if (file == nullptr || !file->is(Kind::kString) || !offset || !length)
       return fail(ErrorKind::kCorrupt,
                   "the metadata does not say where '{}' lies", name);
     DcpPlace place{file->text(), *offset, *length};
-    const Value* const transforms = attribute(value, "transform_descriptors");
     if (transforms == nullptr)
       return place;
     if (!is_sequence(*transforms))
       return fail(ErrorKind::kCorrupt,
                   "the metadata has no list of the transforms of '{}'", name);
-    for (const Value& transform : transforms->items()) {
-      if (!transform.is(Kind::kString))
+    const std::span<const Value> items = transforms->items();
+    auto* const names = arena_.allocate<std::string_view>(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!items[i].is(Kind::kString))
         return fail(ErrorKind::kCorrupt,
                     "the metadata names a transform of '{}' that is no text",
                     name);
-      place.transforms.push_back(transform.text());
+      names[i] = items[i].text();
     }
+    place.transforms = {names, items.size()};
     return place;
   }
 
@@ -162,132 +146,188 @@ class MetadataReader {
       return wrong("has an entry whose name is no text");
     DcpEntry& entry = metadata_.entries.emplace_back();
     entry.name = pair.key.text();
-    by_entry_.emplace(entry.name,
-                      static_cast<std::uint32_t>(metadata_.entries.size() - 1));
+    const std::uint64_t hash = hash_text(entry.name);
     if (class_name(pair.value) == "BytesStorageMetadata") {
-      entry.place = claim(entry.name, nullptr);
+      entry.place = claim(entry.name, hash, std::nullopt);
       return {};
     }
-    auto size = sizes_of(attribute(pair.value, "size"));
-    const Value* const chunks = attribute(pair.value, "chunks");
+    const auto [properties, size_value, chunks] = entry_layout_.of(pair.value);
+    const auto size = sizes_of(size_value);
     if (!size || chunks == nullptr || !is_sequence(*chunks))
       return fail(ErrorKind::kCorrupt,
                   "the metadata describes '{}' as neither tensor nor bytes",
                   entry.name);
     entry.is_tensor = true;
-    entry.size = *std::move(size);
-    entry.dtype =
-        TRY(dtype_of(attribute(pair.value, "properties"), entry.name));
-    for (const Value& chunk : chunks->items())
-      TRY(read_chunk(chunk, entry));
+    entry.size = *size;
+    entry.dtype = TRY(dtype_of(properties, entry.name));
+    const std::span<const Value> items = chunks->items();
+    auto* const parts = arena_.allocate<DcpChunk>(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i)
+      parts[i] = TRY(read_chunk(items[i], entry, hash));
+    entry.chunks = {parts, items.size()};
     return {};
   }
 
-  Result<> read_chunk(const Value& value, DcpEntry& entry) {
-    auto offsets = sizes_of(attribute(value, "offsets"));
-    auto sizes = sizes_of(attribute(value, "sizes"));
+  Result<Dtype> dtype_of(const Value* properties, std::string_view name) {
+    const Value* const dtype = dtype_value(properties);
+    if (dtype == nullptr || !dtype->is(Kind::kGlobal))
+      return fail(ErrorKind::kCorrupt,
+                  "the metadata does not say what dtype '{}' has", name);
+    if (last_dtype_ != &dtype->global()) {
+      last_dtype_ = &dtype->global();
+      dtype_ = dtype_named(last_dtype_->name);
+    }
+    return dtype_;
+  }
+
+  Result<DcpChunk> read_chunk(const Value& value, const DcpEntry& entry,
+                              std::uint64_t hash) {
+    const auto [offsets_value, sizes_value] = chunk_layout_.of(value);
+    const auto offsets = sizes_of(offsets_value);
+    const auto sizes = sizes_of(sizes_value);
     if (!offsets || !sizes || offsets->size() != entry.size.size() ||
         sizes->size() != entry.size.size())
       return fail(ErrorKind::kCorrupt,
                   "the metadata has a chunk of '{}' that fits no tensor of {} "
                   "dimensions",
                   entry.name, entry.size.size());
-    const DcpPlace* const place = claim(entry.name, &*offsets);
-    entry.chunks.push_back({*std::move(offsets), *std::move(sizes), place});
-    return {};
+    return DcpChunk{*offsets, *sizes, claim(entry.name, hash, *offsets)};
   }
 
-  // Name and offset in one, to look places up by.
-  static std::string place_key(std::string_view name,
-                               const std::vector<std::int64_t>* offset) {
-    std::string key(name);
-    if (offset != nullptr) {
-      key += '\0';
-      key.append(reinterpret_cast<const char*>(offset->data()),
-                 offset->size() * sizeof(std::int64_t));
+  // torch.Size((2, 3)), or the tuple itself.
+  std::optional<Numbers> sizes_of(const Value* value) {
+    if (value == nullptr)
+      return std::nullopt;
+    Value items = *value;
+    if (class_name(items) == "Size") {
+      const Value arguments = items.object().arguments;
+      if (!is_sequence(arguments))
+        return std::nullopt;
+      if (arguments.items().empty())
+        return Numbers();
+      items = arguments.items().front();
     }
-    return key;
+    if (!is_sequence(items))
+      return std::nullopt;
+    const std::span<const Value> from = items.items();
+    auto* const sizes = arena_.allocate<std::int64_t>(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (!from[i].is(Kind::kInteger) || from[i].integer() < 0)
+        return std::nullopt;
+      sizes[i] = from[i].integer();
+    }
+    return Numbers(sizes, from.size());
   }
 
-  // The place of the item with this name and offset. An item's offset is left
-  // out for what is no tensor, and was for tensors in one piece.
-  const DcpPlace* claim(std::string_view name,
-                        const std::vector<std::int64_t>* offset) {
-    auto found = by_key_.find(place_key(name, offset));
-    if (found == by_key_.end() && offset != nullptr &&
+  // The place of the item with this name and offset.
+  const DcpPlace* claim(std::string_view name, std::uint64_t hash,
+                        const std::optional<Numbers>& offset) {
+    const auto find = [&](const std::optional<Numbers>& at) {
+      return by_key_.find(hash_of(hash, at), [&](std::uint32_t index) {
+        const Item& item = items_[index];
+        return item.offset.has_value() == at.has_value() &&
+               (!at || std::ranges::equal(*item.offset, *at)) &&
+               item.name == name;
+      });
+    };
+    std::uint32_t found = find(offset);
+    if (found == HashIndex::kNone && offset &&
         std::ranges::all_of(*offset, [](auto number) { return number == 0; }))
-      found = by_key_.find(place_key(name, nullptr));
-    if (found == by_key_.end())
+      found = find(std::nullopt);
+    if (found == HashIndex::kNone)
       return nullptr;
-    claimed_[found->second] = true;
-    return &metadata_.places[found->second];
+    items_[found].claimed = true;
+    return items_[found].place;
   }
 
   void read_paths(std::span<const Pair> pairs) {
+    std::vector<DcpEntry>& entries = metadata_.entries;
+    HashIndex by_name;  // made when it is needed
+    const auto find = [&](std::string_view name) {
+      if (by_name.is_empty())
+        for (std::size_t i = 0; i < entries.size(); ++i)
+          by_name.add(hash_text(entries[i].name),
+                      static_cast<std::uint32_t>(i));
+      return by_name.find(hash_text(name), [&](std::uint32_t index) {
+        return entries[index].name == name;
+      });
+    };
+    // Entries mostly come in the same order here as there.
+    std::size_t next = 0;
     for (const Pair& pair : pairs) {
       if (!pair.key.is(Kind::kString) || !is_sequence(pair.value))
         continue;
-      const auto entry = by_entry_.find(pair.key.text());
-      if (entry == by_entry_.end())
-        continue;
+      const std::string_view name = pair.key.text();
+      if (next == entries.size() || entries[next].name != name) {
+        const std::uint32_t found = find(name);
+        if (found == HashIndex::kNone)
+          continue;
+        next = found;
+      }
       const bool usable =
           std::ranges::all_of(pair.value.items(), [](const Value& key) {
             return key.is(Kind::kString) || key.is(Kind::kInteger);
           });
       if (usable)
-        metadata_.entries[entry->second].path = pair.value.items();
+        entries[next].path = pair.value.items();
+      ++next;
     }
   }
 
+  Arena& arena_;
   DcpMetadata metadata_;
-  std::vector<std::string_view> names_;  // by place
-  std::vector<bool> claimed_;
-  std::unordered_map<std::string, std::uint32_t> by_key_;
-  std::unordered_map<std::string_view, std::uint32_t> by_entry_;
+  std::vector<Item> items_;
+  HashIndex by_key_;
+  const Global* last_dtype_ = nullptr;
+  Dtype dtype_;
+  AttributeLayout<2> index_layout_{{"fqn", "offset"}};
+  AttributeLayout<4> place_layout_{
+      {"relative_path", "offset", "length", "transform_descriptors"}};
+  AttributeLayout<3> entry_layout_{{"properties", "size", "chunks"}};
+  AttributeLayout<2> chunk_layout_{{"offsets", "sizes"}};
 };
 
 }  // namespace
 
-Result<DcpMetadata> read_dcp_metadata(const Value& root) {
-  return MetadataReader().read(root);
+Result<DcpMetadata> read_dcp_metadata(const Value& root, Arena& arena) {
+  return MetadataReader(arena).read(root);
 }
 
-DcpMetadata join_dcp_metadata(std::vector<DcpMetadata> parts) {
+DcpMetadata join_dcp_metadata(std::span<const DcpMetadata> parts,
+                              Arena& arena) {
   if (parts.size() == 1)
-    return std::move(parts.front());
+    return parts.front();
   DcpMetadata joined;
-  std::size_t places = 0;
-  for (const DcpMetadata& part : parts)
-    places += part.places.size();
-  joined.places.reserve(places);  // entries point there
-  std::unordered_map<std::string_view, std::size_t> known;
-  for (DcpMetadata& part : parts) {
-    const DcpPlace* const first = part.places.data();
-    const std::size_t before = joined.places.size();
-    const auto moved = [&](const DcpPlace* place) {
-      return place == nullptr ? nullptr
-                              : joined.places.data() + before + (place - first);
-    };
-    for (const DcpPlace& place : part.places)
-      joined.places.push_back(place);
-    for (DcpEntry& entry : part.entries) {
-      entry.place = moved(entry.place);
-      for (DcpChunk& chunk : entry.chunks)
-        chunk.place = moved(chunk.place);
-      const auto [at, is_new] =
-          known.emplace(entry.name, joined.entries.size());
-      if (is_new) {
-        joined.entries.push_back(std::move(entry));
-        continue;
+  std::vector<std::vector<const DcpEntry*>> same;  // by entry
+  HashIndex known;
+  for (const DcpMetadata& part : parts) {
+    for (const DcpEntry& entry : part.entries) {
+      const std::uint64_t hash = hash_text(entry.name);
+      std::uint32_t index = known.find(hash, [&](std::uint32_t at) {
+        return joined.entries[at].name == entry.name;
+      });
+      if (index == HashIndex::kNone) {
+        index = static_cast<std::uint32_t>(joined.entries.size());
+        known.add(hash, index);
+        joined.entries.push_back(entry);
+        same.emplace_back();
       }
-      DcpEntry& same = joined.entries[at->second];
-      if (same.place == nullptr)
-        same.place = entry.place;
-      for (DcpChunk& chunk : entry.chunks)
-        same.chunks.push_back(std::move(chunk));
+      if (joined.entries[index].place == nullptr)
+        joined.entries[index].place = entry.place;
+      same[index].push_back(&entry);
     }
     joined.unclaimed.insert(joined.unclaimed.end(), part.unclaimed.begin(),
                             part.unclaimed.end());
+  }
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    std::size_t count = 0;
+    for (const DcpEntry* const entry : same[i])
+      count += entry->chunks.size();
+    auto* const chunks = arena.allocate<DcpChunk>(count);
+    DcpChunk* next = chunks;
+    for (const DcpEntry* const entry : same[i])
+      next = std::ranges::copy(entry->chunks, next).out;
+    joined.entries[i].chunks = {chunks, count};
   }
   return joined;
 }

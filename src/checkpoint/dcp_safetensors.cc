@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/json_values.h"
+#include "json/json_value.h"
 
 namespace postflight {
 namespace {
@@ -62,15 +62,15 @@ class ShardedTensors {
       if (tensor == nullptr)
         continue;
       AssemblyChunk chunk;
-      chunk.sizes.assign(tensor->shape.begin(), tensor->shape.end());
-      chunk.offsets =
+      Tree& tree = checkpoint.tree;
+      chunk.sizes = tree.keep(tensor->shape);
+      chunk.offsets = tree.keep(
           offsets_of(parts, node.key.text, tensor->shape.size())
-              .value_or(std::vector<std::int64_t>(tensor->shape.size(), 0));
+              .value_or(std::vector<std::int64_t>(tensor->shape.size(), 0)));
       chunk.file = file;
       chunk.extent = {0, size};
-      chunk.problem = tensor->problem;
-      TRY(add_chunk(std::string(node.key.text), tensor->dtype,
-                    std::move(chunk)));
+      chunk.problem = tree.keep(tensor->problem);
+      TRY(add_chunk(std::string(node.key.text), tensor->dtype, chunk));
     }
     checkpoint.files.push_back(std::move(shard.files.front()));
     for (Finding& finding : shard.findings)
@@ -82,26 +82,34 @@ class ShardedTensors {
     Tree& tree = context_.checkpoint.tree;
     const std::uint32_t root =
         tree.add(context_.parent, context_.key, NodeKind::kDict);
-    for (auto& [name, assembly] : assemblies_) {
-      const std::string_view kept = tree.keep(name);
-      add_assembly(context_.checkpoint, std::move(assembly), root,
-                   Key::string(kept));
+    for (auto& [name, parts] : tensors_) {
+      auto assembly = std::make_unique<Assembly>();
+      assembly->name = tree.keep(name);
+      assembly->dtype = parts.dtype;
+      assembly->shape = tree.keep(parts.shape);
+      assembly->chunks = std::move(parts.chunks);
+      const Key key = Key::string(assembly->name);
+      add_assembly(context_.checkpoint, std::move(assembly), root, key);
     }
     tree.close(root);
   }
 
  private:
+  struct Parts {
+    Dtype dtype;
+    std::vector<std::int64_t> shape;
+    std::vector<AssemblyChunk> chunks;
+  };
+
   Result<> add_chunk(const std::string& name, const Dtype& dtype,
-                     AssemblyChunk chunk) {
-    std::unique_ptr<Assembly>& assembly = assemblies_[name];
-    if (assembly == nullptr) {
-      assembly = std::make_unique<Assembly>();
-      assembly->name = name;
-      assembly->dtype = dtype;
-      assembly->shape.resize(chunk.sizes.size(), 0);
+                     const AssemblyChunk& chunk) {
+    const auto [at, is_new] = tensors_.try_emplace(name);
+    Parts& parts = at->second;
+    if (is_new) {
+      parts.dtype = dtype;
+      parts.shape.resize(chunk.sizes.size(), 0);
     }
-    if (!(assembly->dtype == dtype) ||
-        assembly->shape.size() != chunk.sizes.size())
+    if (!(parts.dtype == dtype) || parts.shape.size() != chunk.sizes.size())
       return fail(ErrorKind::kCorrupt,
                   "'{}' has another dtype or number of dimensions here than in "
                   "the files before",
@@ -110,14 +118,14 @@ class ShardedTensors {
       const auto end = checked_add(chunk.offsets[i], chunk.sizes[i]);
       if (!end)
         return fail(ErrorKind::kCorrupt, "'{}' ends beyond all numbers", name);
-      assembly->shape[i] = std::max(assembly->shape[i], *end);
+      parts.shape[i] = std::max(parts.shape[i], *end);
     }
-    assembly->chunks.push_back(std::move(chunk));
+    parts.chunks.push_back(chunk);
     return {};
   }
 
   const SourceContext& context_;
-  std::map<std::string, std::unique_ptr<Assembly>> assemblies_;
+  std::map<std::string, Parts> tensors_;
 };
 
 }  // namespace

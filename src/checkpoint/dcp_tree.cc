@@ -1,6 +1,8 @@
 #include "checkpoint/dcp_tree.h"
 
-#include <cstring>
+#include <utility>
+
+#include "base/hash.h"
 
 namespace postflight {
 namespace {
@@ -10,42 +12,65 @@ Key key_of(const Value& value) {
                                  : Key::integer(value.integer());
 }
 
-std::string lookup_key(std::uint32_t parent, const Key& key) {
-  std::string text(sizeof(parent), '\0');
-  std::memcpy(text.data(), &parent, sizeof(parent));
-  if (key.kind == Key::Kind::kString)
-    return text.append("s").append(key.text);
-  return text + "i" + std::to_string(key.number);
+bool same_step(const Value& a, const Value& b) {
+  return a.bits() == b.bits() || key_of(a) == key_of(b);
+}
+
+std::uint64_t hash_of(std::uint32_t parent, const Key& key) {
+  return hash_on(
+      hash_on(hash_text(key.text), static_cast<std::uint64_t>(key.number)),
+      parent);
 }
 
 }  // namespace
 
 DcpTree::DcpTree(std::span<const DcpEntry> entries) : branches_(1) {
   branches_.reserve(entries.size() + 1);
+  known_.reserve(entries.size());
   for (const DcpEntry& entry : entries)
     if (entry.path.empty() || !insert(entry))
       insert_flat(entry);
 }
 
-std::uint32_t DcpTree::child(std::uint32_t parent, const Key& key) {
+std::uint32_t DcpTree::add(std::uint32_t parent, const Key& key) {
   const auto index = static_cast<std::uint32_t>(branches_.size());
-  const auto [at, is_new] = known_.emplace(lookup_key(parent, key), index);
-  if (is_new) {
-    branches_.push_back({.key = key});
-    branches_[parent].children.push_back(index);
-  }
-  return at->second;
+  branches_.push_back({.key = key, .parent = parent});
+  const std::uint32_t before =
+      std::exchange(branches_[parent].last_child, index);
+  (before == 0 ? branches_[parent].first_child : branches_[before].next) =
+      index;
+  return index;
+}
+
+std::uint32_t DcpTree::child(std::uint32_t parent, const Key& key) {
+  const std::uint64_t hash = hash_of(parent, key);
+  const std::uint32_t found = known_.find(hash, [&](std::uint32_t index) {
+    return branches_[index].parent == parent && branches_[index].key == key;
+  });
+  if (found != HashIndex::kNone)
+    return found;
+  const std::uint32_t index = add(parent, key);
+  known_.add(hash, index);
+  return index;
 }
 
 // False if something else is where it should go.
 bool DcpTree::insert(const DcpEntry& entry) {
-  std::uint32_t at = 0;
-  for (const Value& step : entry.path) {
+  // Neighbours have most of their way in common.
+  std::size_t common = 0;
+  while (common < trail_.size() && common + 1 < entry.path.size() &&
+         same_step(entry.path[common], path_[common]))
+    ++common;
+  trail_.resize(common);
+  path_ = entry.path;
+  std::uint32_t at = common == 0 ? 0 : trail_.back();
+  for (const Value& step : entry.path.subspan(common)) {
     if (branches_[at].entry != nullptr)
       return false;
     at = child(at, key_of(step));
+    trail_.push_back(at);
   }
-  if (branches_[at].entry != nullptr || !branches_[at].children.empty())
+  if (branches_[at].entry != nullptr || branches_[at].first_child != 0)
     return false;
   branches_[at].entry = &entry;
   return true;
@@ -53,40 +78,39 @@ bool DcpTree::insert(const DcpEntry& entry) {
 
 // Beside whatever has the same name.
 void DcpTree::insert_flat(const DcpEntry& entry) {
-  branches_.push_back({.key = Key::string(entry.name), .entry = &entry});
-  branches_.front().children.push_back(
-      static_cast<std::uint32_t>(branches_.size() - 1));
+  branches_[add(0, Key::string(entry.name))].entry = &entry;
 }
 
 bool DcpTree::is_list(const Branch& branch) const {
-  for (std::size_t i = 0; i < branch.children.size(); ++i) {
-    const Key& key = branches_[branch.children[i]].key;
-    if (key.kind != Key::Kind::kInteger ||
-        key.number != static_cast<std::int64_t>(i))
+  std::int64_t count = 0;
+  for (std::uint32_t at = branch.first_child; at != 0; at = branches_[at].next)
+    if (branches_[at].key.kind != Key::Kind::kInteger ||
+        branches_[at].key.number != count++)
       return false;
-  }
-  return !branch.children.empty();
+  return count > 0;
 }
 
 void DcpTree::write(Tree& tree, std::uint32_t parent, const Key& key,
                     const WriteLeaf& write_leaf) const {
   struct Open {
-    const Branch* branch;
     std::uint32_t node;
     bool list;
-    std::size_t next = 0;
+    std::uint32_t next;  // of its children
   };
   std::vector<Open> open;
-  open.push_back(
-      {&branches_.front(), tree.add(parent, key, NodeKind::kDict), false});
+  const auto enter = [&](const Branch& branch, std::uint32_t node, bool list) {
+    open.push_back({node, list, branch.first_child});
+  };
+  enter(branches_.front(), tree.add(parent, key, NodeKind::kDict), false);
   while (!open.empty()) {
     Open& now = open.back();
-    if (now.next == now.branch->children.size()) {
+    if (now.next == 0) {
       tree.close(now.node);
       open.pop_back();
       continue;
     }
-    const Branch& branch = branches_[now.branch->children[now.next++]];
+    const Branch& branch = branches_[now.next];
+    now.next = branch.next;
     const Key step =
         now.list ? Key::index(static_cast<std::uint64_t>(branch.key.number))
                  : branch.key;
@@ -97,7 +121,7 @@ void DcpTree::write(Tree& tree, std::uint32_t parent, const Key& key,
     const bool list = is_list(branch);
     const std::uint32_t node =
         tree.add(now.node, step, list ? NodeKind::kList : NodeKind::kDict);
-    open.push_back({&branch, node, list});
+    enter(branch, node, list);
   }
 }
 

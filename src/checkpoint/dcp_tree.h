@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash_index.h"
 #include "checkpoint/dcp_metadata.h"
 #include "checkpoint/tree.h"
 
@@ -29,16 +28,23 @@ class DcpTree {
   struct Branch {
     Key key = {};
     const DcpEntry* entry = nullptr;  // of a leaf
-    std::vector<std::uint32_t> children = {};
+    std::uint32_t parent = 0;
+    std::uint32_t first_child = 0;  // 0: none
+    std::uint32_t last_child = 0;
+    std::uint32_t next = 0;  // of the same parent
   };
 
   bool insert(const DcpEntry& entry);
   void insert_flat(const DcpEntry& entry);
+  std::uint32_t add(std::uint32_t parent, const Key& key);
   std::uint32_t child(std::uint32_t parent, const Key& key);
   bool is_list(const Branch& branch) const;
 
-  std::vector<Branch> branches_;                          // the root first
-  std::unordered_map<std::string, std::uint32_t> known_;  // parent and key
+  std::vector<Branch> branches_;  // the root first
+  HashIndex known_;               // by parent and key
+  // Of the entry before: its path, and the branches on it.
+  std::span<const Value> path_;
+  std::vector<std::uint32_t> trail_;
 };
 
 }  // namespace postflight

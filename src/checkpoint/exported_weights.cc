@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "checkpoint/json_values.h"
+#include "json/json_value.h"
 
 namespace postflight {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/json_values.h"
+#include "json/json_value.h"
 
 namespace postflight {
 namespace {

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <unordered_map>
 
-#include "checkpoint/json_values.h"
 #include "checkpoint/value_repr.h"
+#include "json/json_value.h"
 
 namespace postflight {
 namespace {

@@ -1,6 +1,8 @@
 #include "checkpoint/tensor_reader.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/worker_pool.h"
@@ -37,6 +39,32 @@ Result<> check_readable(const Tensor& tensor) {
     return fail(ErrorKind::kCorrupt, "{}", tensor.problem);
   return {};
 }
+
+// Whether its bytes are wanted in the order in which they lie in the storage,
+// and as they are.
+bool is_straight(const Tensor& tensor, const Storage& storage) {
+  return is_contiguous(tensor) && !needs_finish(tensor, storage);
+}
+
+std::pair<std::size_t, std::size_t> chunk_range(const Tensor& tensor,
+                                                const Storage& storage) {
+  const std::uint64_t begin = tensor.offset * tensor.dtype.size;
+  return storage.assembly->chunks_in(begin, begin + tensor.bytes());
+}
+
+// How many parts of an assembled tensor are wanted; 0 of any other.
+std::size_t chunks_of(const Tensor& tensor, const Storage& storage) {
+  if (storage.assembly == nullptr)
+    return 0;
+  const auto [first, last] = chunk_range(tensor, storage);
+  return last - first;
+}
+
+// A tensor, or one chunk of it, that takes more than reading it straight.
+struct Other {
+  const TensorTarget* target = nullptr;
+  std::optional<std::size_t> chunk = {};
+};
 
 // A stretch of a file that goes straight to its place.
 struct Straight {
@@ -105,6 +133,11 @@ Result<> TensorReader::read(const Tensor& tensor,
   if (to.empty())
     return {};
   const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+  if (options_.threads != 1 && is_straight(tensor, storage) &&
+      chunks_of(tensor, storage) > 1) {
+    const TensorTarget target{&tensor, to};
+    return read_all(std::span(&target, 1));
+  }
   StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
   const bool whole =
       tensor.offset == 0 && is_contiguous(tensor) && to.size() == storage.size;
@@ -173,7 +206,7 @@ Result<> TensorReader::check_record(const Storage& storage) const {
 
 Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   std::vector<Straight> straight;
-  std::vector<const TensorTarget*> others;
+  std::vector<Other> others;
   straight.reserve(targets.size());
   for (const TensorTarget& target : targets) {
     const Tensor& tensor = *target.tensor;
@@ -185,14 +218,20 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     if (target.to.empty())
       continue;
     const Storage& storage = checkpoint_.tree.storages[tensor.storage];
-    if (options_.check_crc || !is_contiguous(tensor) ||
-        needs_finish(tensor, storage)) {
-      others.push_back(&target);
+    const bool as_it_is = is_straight(tensor, storage);
+    if (as_it_is && storage.assembly != nullptr && storage.problem.empty()) {
+      const auto [first, last] = chunk_range(tensor, storage);
+      for (std::size_t chunk = first; chunk < last; ++chunk)
+        others.push_back({&target, chunk});
+      continue;
+    }
+    if (options_.check_crc || !as_it_is) {
+      others.push_back({&target});
       continue;
     }
     const StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
     if (!reader.extent()) {
-      others.push_back(&target);
+      others.push_back({&target});
       continue;
     }
     const std::uint64_t begin =
@@ -216,8 +255,13 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     if (job < batches.size())
       return read_batch(
           std::span(straight).subspan(batches[job].first, batches[job].count));
-    const TensorTarget& target = *others[job - batches.size()];
-    return one_by_one.read(*target.tensor, target.to);
+    const auto& [target, chunk] = others[job - batches.size()];
+    const Tensor& tensor = *target->tensor;
+    if (!chunk)
+      return one_by_one.read(tensor, target->to);
+    const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+    return AssemblyReader(*storage.assembly, item_opener(checkpoint_))
+        .read_chunk(*chunk, tensor.offset * tensor.dtype.size, target->to);
   };
   std::uint64_t bytes = 0;
   for (const TensorTarget& target : targets)

@@ -6,6 +6,8 @@
 namespace postflight {
 
 std::string_view Tree::keep(std::string_view text) {
+  if (text.empty())
+    return {};
   char* const kept = arena.allocate_text(text.size());
   std::memcpy(kept, text.data(), text.size());
   return {kept, text.size()};

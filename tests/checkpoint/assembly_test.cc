@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -18,10 +19,16 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
+// Chunks and assemblies only point to their numbers.
+std::span<const std::int64_t> kept(Numbers numbers) {
+  static std::deque<Numbers> all;
+  return all.emplace_back(std::move(numbers));
+}
+
 AssemblyChunk chunk(Numbers offsets, Numbers sizes) {
   AssemblyChunk made;
-  made.offsets = std::move(offsets);
-  made.sizes = std::move(sizes);
+  made.offsets = kept(std::move(offsets));
+  made.sizes = kept(std::move(sizes));
   return made;
 }
 
@@ -29,7 +36,7 @@ Assembly assembly(Numbers shape, std::vector<AssemblyChunk> chunks) {
   Assembly made;
   made.name = "w";
   made.dtype = dtype_named("uint8");
-  made.shape = std::move(shape);
+  made.shape = kept(std::move(shape));
   made.chunks = std::move(chunks);
   return made;
 }
@@ -92,7 +99,8 @@ class MemoryItem : public AssemblyItem {
 };
 
 // The bytes of a box of a tensor whose bytes count up.
-std::string box_bytes(const Numbers& shape, const AssemblyChunk& chunk) {
+std::string box_bytes(std::span<const std::int64_t> shape,
+                      const AssemblyChunk& chunk) {
   std::string bytes;
   Numbers at(shape.size(), 0);
   const std::int64_t total =
@@ -121,13 +129,15 @@ RC_GTEST_PROP(AssemblyReader, GivesTheBytesOfTheWholeAndReadsNoMore, ()) {
     const std::int64_t cut = *rc::gen::inRange<std::int64_t>(0, shape[i]);
     std::vector<AssemblyChunk> parts;
     for (const AssemblyChunk& whole : chunks) {
-      AssemblyChunk first = whole;
-      AssemblyChunk second = whole;
-      first.sizes[i] = cut;
-      second.offsets[i] = cut;
-      second.sizes[i] = shape[i] - cut;
-      parts.push_back(second);
-      parts.push_back(first);
+      const Numbers offsets(whole.offsets.begin(), whole.offsets.end());
+      Numbers front(whole.sizes.begin(), whole.sizes.end());
+      Numbers back = front;
+      Numbers behind = offsets;
+      front[i] = cut;
+      behind[i] = cut;
+      back[i] = shape[i] - cut;
+      parts.push_back(chunk(behind, back));
+      parts.push_back(chunk(offsets, front));
     }
     chunks = parts;
   }

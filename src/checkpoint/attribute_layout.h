@@ -1,0 +1,86 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "pickle/object.h"
+#include "pickle/value.h"
+
+namespace postflight {
+
+// An attribute of an object that was made from its state; nullptr if there is
+// none, or None.
+const Value* attribute(const Value& value, std::string_view name);
+
+// The attributes of many objects of one class. Their states mostly have the
+// same keys, which are the very same texts since picklers write each but once:
+// where they lay in the last object they lie in the next.
+template <std::size_t kCount>
+class AttributeLayout {
+ public:
+  explicit AttributeLayout(const std::array<std::string_view, kCount>& names)
+      : names_(names) {}
+
+  std::array<const Value*, kCount> of(const Value& value) {
+    std::array<const Value*, kCount> found;
+    const std::span<const Pair> pairs = only_state(value);
+    if (!knows(pairs))
+      learn(value, pairs);
+    if (keys_ == 0) {
+      for (std::size_t i = 0; i < kCount; ++i)
+        found[i] = attribute(value, names_[i]);
+      return found;
+    }
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const Value* const there =
+          places_[i] == kNowhere ? nullptr : &pairs[places_[i]].value;
+      found[i] = there == nullptr || there->is(Kind::kNone) ? nullptr : there;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::size_t kMostKeys = 8;
+  static constexpr std::size_t kNowhere = kMostKeys;
+
+  // Empty unless the object has one state, a dict.
+  static std::span<const Pair> only_state(const Value& value) {
+    if (!value.is(Kind::kObject))
+      return {};
+    const Items<Value>& states = value.object().states;
+    if (states.size != 1 || !states.data[0].is(Kind::kDict))
+      return {};
+    return states.data[0].pairs();
+  }
+
+  bool knows(std::span<const Pair> pairs) const {
+    if (keys_ == 0 || pairs.size() != keys_)
+      return false;
+    for (std::size_t i = 0; i < keys_; ++i)
+      if (pairs[i].key.bits() != bits_[i])
+        return false;
+    return true;
+  }
+
+  void learn(const Value& value, std::span<const Pair> pairs) {
+    keys_ = pairs.size() <= kMostKeys ? pairs.size() : 0;
+    for (std::size_t i = 0; i < keys_; ++i)
+      bits_[i] = pairs[i].key.bits();
+    for (std::size_t i = 0; keys_ != 0 && i < kCount; ++i) {
+      const Value* const found = value.object().states.data[0].find(names_[i]);
+      places_[i] = kNowhere;
+      for (std::size_t j = 0; j < keys_; ++j)
+        if (found == &pairs[j].value)
+          places_[i] = j;
+    }
+  }
+
+  const std::array<std::string_view, kCount> names_;
+  std::size_t keys_ = 0;  // of what is known; 0: nothing is
+  std::array<std::uint64_t, kMostKeys> bits_ = {};
+  std::array<std::size_t, kCount> places_ = {};
+};
+
+}  // namespace postflight
