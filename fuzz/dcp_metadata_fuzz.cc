@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 using namespace postflight;
 
@@ -33,11 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                Assembly assembly;
                assembly.dtype = dtype_named("uint8");
                assembly.shape = entry.size;
+               std::vector<AssemblyChunk> chunks;
                for (const DcpChunk& from : entry.chunks) {
-                 AssemblyChunk& chunk = assembly.chunks.emplace_back();
+                 AssemblyChunk& chunk = chunks.emplace_back();
                  chunk.offsets = from.offsets;
                  chunk.sizes = from.sizes;
                }
+               assembly.chunks = chunks;
                (void)assembly.settle();
              });
   if (leaves != metadata->entries.size())

@@ -11,7 +11,9 @@ namespace {
 // the last, so that a small pickle costs little, a large one few allocations,
 // and none much more than it needs.
 constexpr std::size_t kFirstChunk = 16 << 10;
-constexpr std::size_t kLastChunk = 2 << 20;
+constexpr std::size_t kLastChunk = 64 << 20;
+// What would waste much of a chunk.
+constexpr std::size_t kLargePiece = 512 << 10;
 
 // Touching fresh memory page by page costs 1.4 us for 4 KiB, and a fourth of
 // that where the kernel has large pages for it.
@@ -35,7 +37,7 @@ char* Arena::allocate_text(std::size_t size) {
 }
 
 void Arena::expect(std::size_t bytes) {
-  constexpr std::size_t kMostExpected = 64 << 20;
+  constexpr std::size_t kMostExpected = 512 << 20;
   if (chunks_.empty() && bytes > kFirstChunk)
     add_chunk(std::min(bytes, kMostExpected));
 }
@@ -50,7 +52,7 @@ void Arena::reset() {
 
 void* Arena::allocate_elsewhere(std::size_t bytes) {
   // Anything that would waste much of a chunk gets memory of its own.
-  if (bytes > kLastChunk / 4 ||
+  if (bytes > kLargePiece ||
       (bytes > kFirstChunk && used_chunks_ == chunks_.size() &&
        (chunks_.empty() || bytes > chunks_.back().size / 2))) {
     large_.push_back(

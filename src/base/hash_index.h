@@ -21,6 +21,13 @@ class HashIndex {
       resize(std::bit_ceil(count * 4 / 3 + 1));
   }
 
+  // Says that this hash will be asked for soon.
+  void prefetch(std::uint64_t hash) const {
+    if (!slots_.empty())
+      __builtin_prefetch(
+          &slots_[static_cast<std::uint32_t>(hash) & (slots_.size() - 1)]);
+  }
+
   // The index that was added with this hash first and that `is_wanted`.
   template <class IsWanted>
   std::uint32_t find(std::uint64_t hash, const IsWanted& is_wanted) const {

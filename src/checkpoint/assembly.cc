@@ -145,9 +145,12 @@ std::string Assembly::settle() {
     if (!inside(*this, chunk))
       return fmt::format("its chunk {} reaches beyond its shape ({})",
                          box(chunk), fmt::join(shape, ", "));
-  std::erase_if(chunks, [](const AssemblyChunk& chunk) {
+  const auto shorten = [this](auto removed) {
+    chunks = chunks.first(chunks.size() - removed.size());
+  };
+  shorten(std::ranges::remove_if(chunks, [](const AssemblyChunk& chunk) {
     return volume(chunk.sizes) == 0;
-  });
+  }));
   std::uint64_t covered = 0;
   for (AssemblyChunk& chunk : chunks)
     place(*this, chunk);
@@ -160,11 +163,10 @@ std::string Assembly::settle() {
   };
   if (!std::ranges::is_sorted(chunks, less))
     std::ranges::stable_sort(chunks, less);
-  chunks.erase(std::unique(chunks.begin(), chunks.end(),
-                           [](const AssemblyChunk& a, const AssemblyChunk& b) {
-                             return a.begin == b.begin && compare(a, b) == 0;
-                           }),
-               chunks.end());
+  shorten(std::ranges::unique(
+      chunks, [](const AssemblyChunk& a, const AssemblyChunk& b) {
+        return a.begin == b.begin && compare(a, b) == 0;
+      }));
   std::uint64_t reach = 0;
   std::uint64_t comparisons = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {

@@ -40,7 +40,7 @@ struct Assembly {
   std::string_view name;
   Dtype dtype;
   std::span<const std::int64_t> shape;
-  std::vector<AssemblyChunk> chunks;  // by begin
+  std::span<AssemblyChunk> chunks;  // by begin
 
   // Puts the chunks in order and drops those that occur twice, as replicas do.
   // Says what is wrong with them: out of bounds, overlapping, not covering.

@@ -14,6 +14,18 @@ namespace postflight {
 // none, or None.
 const Value* attribute(const Value& value, std::string_view name);
 
+// Says that an object is looked at soon. Machines put what belongs to it right
+// behind it, and lists of many of them are read faster than memory answers.
+inline void prefetch_object(const Value& value) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kLines = 5;
+  if (!value.is(Kind::kObject))
+    return;
+  const char* const at = reinterpret_cast<const char*>(&value.object());
+  for (std::size_t i = 0; i < kLines; ++i)
+    __builtin_prefetch(at + i * kLine);
+}
+
 // The attributes of many objects of one class. Their states mostly have the
 // same keys, which are the very same texts since picklers write each but once:
 // where they lay in the last object they lie in the next.

@@ -66,7 +66,7 @@ class Checkpoint {
   Format format = Format::kTorchZip;
   Tree tree;
   std::vector<std::unique_ptr<DataFile>> files;
-  std::vector<std::unique_ptr<Assembly>> assemblies;
+  std::vector<const Assembly*> assemblies;  // in the tree's arena
   const ExtensionRegistry* extensions = nullptr;
   const SecretKey* secret_key = nullptr;
   std::vector<Finding> findings;
@@ -134,7 +134,7 @@ Result<bool> add_sharded_safetensors(
     std::span<const std::filesystem::path> files, const SourceContext& context);
 
 // Adds a tensor that lies in parts, which are checked.
-void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
+void add_assembly(Checkpoint& checkpoint, const Assembly& assembly,
                   std::uint32_t parent, const Key& key);
 // Opens the items of assembled tensors. The Checkpoint must outlive it.
 OpenItem item_opener(const Checkpoint& checkpoint);

@@ -153,7 +153,8 @@ class Distributed {
     const auto root = static_cast<std::uint32_t>(checkpoint_.tree.nodes.size());
     // Growing from nothing would take as long as all the rest.
     const std::size_t entries = metadata.entries.size();
-    checkpoint_.tree.nodes.reserve(checkpoint_.tree.nodes.size() + entries);
+    checkpoint_.tree.nodes.reserve(checkpoint_.tree.nodes.size() +
+                                   entries * 5 / 4);
     checkpoint_.tree.tensors.reserve(entries);
     checkpoint_.tree.storages.reserve(entries);
     checkpoint_.assemblies.reserve(entries);
@@ -235,13 +236,15 @@ class Distributed {
   }
 
   void add_tensor(const DcpEntry& entry, std::uint32_t parent, const Key& key) {
-    auto assembly = std::make_unique<Assembly>();
-    assembly->name = entry.name;
-    assembly->dtype = entry.dtype;
-    assembly->shape = entry.size;
-    assembly->chunks.reserve(entry.chunks.size());
-    for (const DcpChunk& from : entry.chunks) {
-      AssemblyChunk& chunk = assembly->chunks.emplace_back();
+    Assembly assembly;
+    assembly.name = entry.name;
+    assembly.dtype = entry.dtype;
+    assembly.shape = entry.size;
+    const std::size_t count = entry.chunks.size();
+    auto* const chunks = checkpoint_.tree.arena.allocate<AssemblyChunk>(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const DcpChunk& from = entry.chunks[i];
+      AssemblyChunk chunk;
       chunk.offsets = from.offsets;
       chunk.sizes = from.sizes;
       const ItemFiles::Found found = files_.place(from.place, chunk.extent);
@@ -249,8 +252,10 @@ class Distributed {
       chunk.problem = found.problem;
       if (from.place != nullptr)
         chunk.transforms = from.place->transforms;
+      chunks[i] = chunk;
     }
-    add_assembly(checkpoint_, std::move(assembly), parent, key);
+    assembly.chunks = {chunks, count};
+    add_assembly(checkpoint_, assembly, parent, key);
   }
 
   void add_bytes(const DcpEntry& entry, std::uint32_t parent, const Key& key) {
@@ -290,9 +295,10 @@ class Distributed {
 
 }  // namespace
 
-void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
+void add_assembly(Checkpoint& checkpoint, const Assembly& given,
                   std::uint32_t parent, const Key& key) {
   Tree& tree = checkpoint.tree;
+  Assembly* const assembly = tree.arena.make(given);
   const std::uint32_t node = tree.add(parent, key, NodeKind::kTensor);
   std::string problem;
   std::optional<std::uint64_t> size = assembly->dtype.size;
@@ -312,7 +318,7 @@ void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
   storage.key = assembly->name;
   storage.size = size.value_or(0);
   storage.problem = std::move(problem);
-  storage.assembly = assembly.get();
+  storage.assembly = assembly;
   const auto index = static_cast<std::uint32_t>(tree.storages.size() - 1);
   const std::uint32_t tensor =
       tree.add_plain_tensor(assembly->dtype, assembly->shape, index);
@@ -321,7 +327,7 @@ void add_assembly(Checkpoint& checkpoint, std::unique_ptr<Assembly> assembly,
     tree.tensors[tensor].in_part = true;
   }
   tree.nodes[node].index = tensor;
-  checkpoint.assemblies.push_back(std::move(assembly));
+  checkpoint.assemblies.push_back(assembly);
 }
 
 Result<> add_distributed(const fs::path& folder,

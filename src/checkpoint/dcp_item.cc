@@ -168,7 +168,7 @@ OpenItem item_opener(const Checkpoint& checkpoint) {
 
 void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
                   Verification& result) {
-  for (const std::unique_ptr<Assembly>& assembly : checkpoint.assemblies) {
+  for (const Assembly* const assembly : checkpoint.assemblies) {
     for (const AssemblyChunk& chunk : assembly->chunks) {
       if (!chunk.problem.empty())
         continue;  // which the tensor has as its own

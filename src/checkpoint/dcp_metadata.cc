@@ -44,6 +44,10 @@ const Value* dtype_value(const Value* properties) {
   return dtype != nullptr ? dtype : attribute(*properties, "dtype");
 }
 
+// How many objects ahead memory is asked for.
+constexpr std::size_t kAhead = 8;
+constexpr std::size_t kFarAhead = 16;
+
 using Numbers = std::span<const std::int64_t>;
 
 std::uint64_t hash_of(std::uint64_t name,
@@ -67,9 +71,15 @@ class MetadataReader {
         return wrong("has no dict as its storage_data");
       TRY(read_items(storage->pairs()));
     }
-    metadata_.entries.reserve(entries->pairs().size());
-    for (const Pair& pair : entries->pairs())
-      TRY(read_entry(pair));
+    metadata_.entries.reserve(entries->pairs().size());  // and stay in place
+    wanted_.reserve(items_.size());
+    const std::span<const Pair> all = entries->pairs();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i + kAhead < all.size())
+        prefetch_object(all[i + kAhead].value);
+      TRY(read_entry(all[i]));
+    }
+    claim_all();
     if (const Value* const planner = attribute(root, "planner_data"))
       if (planner->is(Kind::kDict))
         read_paths(planner->pairs());
@@ -89,13 +99,28 @@ class MetadataReader {
     bool claimed = false;
   };
 
+  // Asks for the place of a chunk, or of what is no tensor.
+  struct Wanted {
+    std::uint64_t hash;  // of name and offset
+    std::uint64_t name_hash;
+    DcpEntry* entry;
+    DcpChunk* chunk;
+  };
+
   Result<> read_items(std::span<const Pair> pairs) {
     items_.reserve(pairs.size());
     by_key_.reserve(pairs.size());
+    std::vector<std::uint64_t> hashes;
+    hashes.reserve(pairs.size());
     DcpPlace* const places = arena_.allocate<DcpPlace>(pairs.size());
     std::string_view name;
     std::uint64_t hash = hash_text(name);
-    for (const Pair& pair : pairs) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (i + kAhead < pairs.size()) {
+        prefetch_object(pairs[i + kAhead].key);
+        prefetch_object(pairs[i + kAhead].value);
+      }
+      const Pair& pair = pairs[i];
       const auto [text, offset] = index_layout_.of(pair.key);
       if (text == nullptr || !text->is(Kind::kString))
         return wrong("has an item in its storage_data without a name");
@@ -106,10 +131,13 @@ class MetadataReader {
       }
       DcpPlace* const place = places + items_.size();
       *place = TRY(read_place(pair.value, name));
-      const Item& item =
-          items_.emplace_back(Item{name, sizes_of(offset), place});
-      by_key_.add(hash_of(hash, item.offset),
-                  static_cast<std::uint32_t>(items_.size() - 1));
+      items_.push_back({name, sizes_of(offset), place});
+      hashes.push_back(hash_of(hash, items_.back().offset));
+    }
+    for (std::size_t i = 0; i < hashes.size(); ++i) {
+      if (i + kFarAhead < hashes.size())
+        by_key_.prefetch(hashes[i + kFarAhead]);
+      by_key_.add(hashes[i], static_cast<std::uint32_t>(i));
     }
     return {};
   }
@@ -148,7 +176,7 @@ class MetadataReader {
     entry.name = pair.key.text();
     const std::uint64_t hash = hash_text(entry.name);
     if (class_name(pair.value) == "BytesStorageMetadata") {
-      entry.place = claim(entry.name, hash, std::nullopt);
+      wanted_.push_back({hash, hash, &entry, nullptr});
       return {};
     }
     const auto [properties, size_value, chunks] = entry_layout_.of(pair.value);
@@ -162,8 +190,15 @@ class MetadataReader {
     entry.dtype = TRY(dtype_of(properties, entry.name));
     const std::span<const Value> items = chunks->items();
     auto* const parts = arena_.allocate<DcpChunk>(items.size());
-    for (std::size_t i = 0; i < items.size(); ++i)
-      parts[i] = TRY(read_chunk(items[i], entry, hash));
+    for (const Value& item : items.first(std::min(items.size(), kAhead)))
+      prefetch_object(item);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i + kAhead < items.size())
+        prefetch_object(items[i + kAhead]);
+      parts[i] = TRY(read_chunk(items[i], entry));
+      wanted_.push_back(
+          {hash_of(hash, parts[i].offsets), hash, &entry, &parts[i]});
+    }
     entry.chunks = {parts, items.size()};
     return {};
   }
@@ -180,8 +215,7 @@ class MetadataReader {
     return dtype_;
   }
 
-  Result<DcpChunk> read_chunk(const Value& value, const DcpEntry& entry,
-                              std::uint64_t hash) {
+  Result<DcpChunk> read_chunk(const Value& value, const DcpEntry& entry) {
     const auto [offsets_value, sizes_value] = chunk_layout_.of(value);
     const auto offsets = sizes_of(offsets_value);
     const auto sizes = sizes_of(sizes_value);
@@ -191,7 +225,7 @@ class MetadataReader {
                   "the metadata has a chunk of '{}' that fits no tensor of {} "
                   "dimensions",
                   entry.name, entry.size.size());
-    return DcpChunk{*offsets, *sizes, claim(entry.name, hash, *offsets)};
+    return DcpChunk{*offsets, *sizes};
   }
 
   // torch.Size((2, 3)), or the tuple itself.
@@ -219,25 +253,42 @@ class MetadataReader {
     return Numbers(sizes, from.size());
   }
 
-  // The place of the item with this name and offset.
-  const DcpPlace* claim(std::string_view name, std::uint64_t hash,
-                        const std::optional<Numbers>& offset) {
-    const auto find = [&](const std::optional<Numbers>& at) {
-      return by_key_.find(hash_of(hash, at), [&](std::uint32_t index) {
+  // Finds the places of all that is wanted. Memory is asked for well before,
+  // for places and what wants them are in orders of their own.
+  void claim_all() {
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      if (i + kFarAhead < wanted_.size())
+        by_key_.prefetch(wanted_[i + kFarAhead].hash);
+      if (i + kAhead < wanted_.size())
+        if (const std::uint32_t likely = by_key_.find(
+                wanted_[i + kAhead].hash, [](std::uint32_t) { return true; });
+            likely != HashIndex::kNone)
+          __builtin_prefetch(&items_[likely]);
+      claim(wanted_[i]);
+    }
+  }
+
+  void claim(const Wanted& wanted) {
+    const std::string_view name = wanted.entry->name;
+    const auto find = [&](std::uint64_t hash, const DcpChunk* chunk) {
+      return by_key_.find(hash, [&](std::uint32_t index) {
         const Item& item = items_[index];
-        return item.offset.has_value() == at.has_value() &&
-               (!at || std::ranges::equal(*item.offset, *at)) &&
+        return item.offset.has_value() == (chunk != nullptr) &&
+               (chunk == nullptr ||
+                std::ranges::equal(*item.offset, chunk->offsets)) &&
                item.name == name;
       });
     };
-    std::uint32_t found = find(offset);
-    if (found == HashIndex::kNone && offset &&
-        std::ranges::all_of(*offset, [](auto number) { return number == 0; }))
-      found = find(std::nullopt);
+    std::uint32_t found = find(wanted.hash, wanted.chunk);
+    if (found == HashIndex::kNone && wanted.chunk != nullptr &&
+        std::ranges::all_of(wanted.chunk->offsets,
+                            [](auto number) { return number == 0; }))
+      found = find(wanted.name_hash, nullptr);
     if (found == HashIndex::kNone)
-      return nullptr;
+      return;
     items_[found].claimed = true;
-    return items_[found].place;
+    (wanted.chunk != nullptr ? wanted.chunk->place : wanted.entry->place) =
+        items_[found].place;
   }
 
   void read_paths(std::span<const Pair> pairs) {
@@ -278,6 +329,7 @@ class MetadataReader {
   DcpMetadata metadata_;
   std::vector<Item> items_;
   HashIndex by_key_;
+  std::vector<Wanted> wanted_;
   const Global* last_dtype_ = nullptr;
   Dtype dtype_;
   AttributeLayout<2> index_layout_{{"fqn", "offset"}};

@@ -83,13 +83,15 @@ class ShardedTensors {
     const std::uint32_t root =
         tree.add(context_.parent, context_.key, NodeKind::kDict);
     for (auto& [name, parts] : tensors_) {
-      auto assembly = std::make_unique<Assembly>();
-      assembly->name = tree.keep(name);
-      assembly->dtype = parts.dtype;
-      assembly->shape = tree.keep(parts.shape);
-      assembly->chunks = std::move(parts.chunks);
-      const Key key = Key::string(assembly->name);
-      add_assembly(context_.checkpoint, std::move(assembly), root, key);
+      Assembly assembly;
+      assembly.name = tree.keep(name);
+      assembly.dtype = parts.dtype;
+      assembly.shape = tree.keep(parts.shape);
+      const std::size_t count = parts.chunks.size();
+      assembly.chunks = {tree.arena.allocate<AssemblyChunk>(count), count};
+      std::ranges::copy(parts.chunks, assembly.chunks.begin());
+      add_assembly(context_.checkpoint, assembly, root,
+                   Key::string(assembly.name));
     }
     tree.close(root);
   }

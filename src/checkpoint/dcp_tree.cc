@@ -25,8 +25,8 @@ std::uint64_t hash_of(std::uint32_t parent, const Key& key) {
 }  // namespace
 
 DcpTree::DcpTree(std::span<const DcpEntry> entries) : branches_(1) {
-  branches_.reserve(entries.size() + 1);
-  known_.reserve(entries.size());
+  branches_.reserve(entries.size() * 5 / 4 + 1);
+  known_.reserve(entries.size() * 5 / 4);
   for (const DcpEntry& entry : entries)
     if (entry.path.empty() || !insert(entry))
       insert_flat(entry);

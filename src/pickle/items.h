@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -14,5 +16,20 @@ struct Items {
 
   std::span<const T> view() const { return {data, size}; }
 };
+
+// Most containers have up to three items, not worth a call of memmove.
+template <class T>
+void copy_items(const T* from, std::size_t count, T* to) {
+  if (count > 3) {
+    std::copy_n(from, count, to);
+    return;
+  }
+  if (count > 0)
+    to[0] = from[0];
+  if (count > 1)
+    to[1] = from[1];
+  if (count > 2)
+    to[2] = from[2];
+}
 
 }  // namespace postflight

@@ -12,6 +12,7 @@ namespace {
 
 // What values take for each byte of a dump, in bytes; a first guess only.
 constexpr std::size_t kUsualGrowth = 6;
+constexpr std::size_t kLargePickle = 4 << 20;
 
 // How many bytes are run between two looks at the ends of input and stack.
 constexpr std::uint64_t kBlock = 2048;
@@ -40,8 +41,15 @@ Result<Pickle> Machine::load(Bytes bytes) {
   globals_.clear();
   objects_.clear();
   // What is reserved counts, so a tight limit gets no head start.
-  if (bytes.size() * kUsualGrowth < limits_.max_value_bytes / 2)
+  if (bytes.size() * kUsualGrowth < limits_.max_value_bytes / 2) {
     arena_.expect(bytes.size() * kUsualGrowth);
+    // Of a large pickle these grow to many megabytes; what is not used of them
+    // is never touched.
+    if (bytes.size() > kLargePickle) {
+      memo_.expect(bytes.size() / 10);
+      objects_.reserve(bytes.size() / 32);
+    }
+  }
   reserve_stack();
   return run<Pace::kBlocks>();
 }
@@ -289,6 +297,34 @@ Result<Pickle> Machine::run() {
         top -= 2;
         append(*pairs_of(top[-1]), reinterpret_cast<const Pair*>(top), 1);
         continue;
+      case Opcode::kReduce:
+      case Opcode::kNewObj: {
+        if (below(2)) [[unlikely]]
+          goto underflow;
+        --top;
+        Object* const made = arena_.make<Object>();
+        made->making =
+            opcode == Opcode::kReduce ? Making::kReduce : Making::kNew;
+        made->arguments = *top;
+        made->callable = top[-1];
+        record(made);
+        top[-1] = Value::object(made);
+        continue;
+      }
+      case Opcode::kBuild: {
+        if (below(2)) [[unlikely]]
+          goto underflow;
+        --top;
+        Items<Value>& states = object_of(top[-1])->states;
+        reserve_one(states);
+        append(states, top, 1);
+        continue;
+      }
+      case Opcode::kBinPersId:
+        if (below(1)) [[unlikely]]
+          goto underflow;
+        top[-1] = Value::persistent(arena_.make(top[-1]));
+        continue;
       case Opcode::kPop:
         if (top == fence && fence == bottom) [[unlikely]]
           goto underflow;
@@ -382,7 +418,7 @@ const Value* Machine::keep(const Value* first, const Value* last) {
   const std::size_t count = static_cast<std::size_t>(last - first);
   Value* const items = arena_.allocate<Value>(count + 1);
   items[0] = Value::count(count);
-  std::copy_n(first, count, items + 1);
+  copy_items(first, count, items + 1);
   return items;
 }
 

@@ -70,7 +70,7 @@ class Machine {
   void push_global(std::string_view module, std::string_view name);
   void push_object(const Object& object);
   void record(const Object* object);
-  Result<> make_object(Opcode opcode, Making making);
+  Result<> make_object();  // with keywords
   Result<> make_instance(Value* first, Value callable, const Value* arguments);
   Result<> get(std::uint64_t key);
   Result<> put(std::uint64_t key);
@@ -86,10 +86,7 @@ class Machine {
     const std::size_t needed = items.size + count;
     if (needed > items.capacity)
       grow(items, needed);
-    if (count == 1)  // most lists; not worth a call of memmove
-      items.data[items.size] = *from;
-    else
-      std::copy_n(from, count, items.data + items.size);
+    copy_items(from, count, items.data + items.size);
     items.size = static_cast<std::uint32_t>(needed);
   }
   template <class T>

@@ -99,32 +99,14 @@ Result<> Machine::run_bare(Opcode opcode) {
         append(*items_of(top_[-1], Kind::kSet), first, count);
       return {};
     }
-    case Opcode::kBinPersId:
-      if (!has(1))
-        return underflow(opcode);
-      top_[-1] = Value::persistent(arena_.make(top_[-1]));
-      return {};
-    case Opcode::kReduce:
-      return make_object(opcode, Making::kReduce);
-    case Opcode::kNewObj:
-      return make_object(opcode, Making::kNew);
     case Opcode::kNewObjEx:
-      return make_object(opcode, Making::kNewEx);
+      return make_object();
     case Opcode::kObj: {
       Value* const first = TRY(mark_of(opcode));
       if (first == top_)
         return underflow(opcode);
       const Value callable = *first;
       return make_instance(first, callable, keep(first + 1, top_));
-    }
-    case Opcode::kBuild: {
-      if (!has(2))
-        return underflow(opcode);
-      const Value state = *--top_;
-      Items<Value>& states = object_of(top_[-1])->states;
-      reserve_one(states);
-      append(states, &state, 1);
-      return {};
     }
     case Opcode::kStackGlobal: {
       if (!has(2))
@@ -245,14 +227,12 @@ void Machine::push_object(const Object& object) {
   push(Value::object(made));
 }
 
-Result<> Machine::make_object(Opcode opcode, Making making) {
-  const bool keywords = making == Making::kNewEx;
-  if (!has(keywords ? 3 : 2))
-    return underflow(opcode);
+Result<> Machine::make_object() {
+  if (!has(3))
+    return underflow(Opcode::kNewObjEx);
   Object object;
-  object.making = making;
-  if (keywords)
-    object.keywords = *--top_;
+  object.making = Making::kNewEx;
+  object.keywords = *--top_;
   object.arguments = *--top_;
   object.callable = *--top_;
   push_object(object);

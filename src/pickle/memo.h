@@ -19,6 +19,8 @@ class Memo {
   Memo() { clear(); }
 
   void clear();
+  // Says about how many there will be.
+  void expect(std::size_t count) { slots_.reserve(count); }
   void remember(std::uint64_t key, Value value) {
     if (key == slots_.size() && far_.empty()) [[likely]] {
       ++count_;
