@@ -11,9 +11,7 @@ namespace {
 // the last, so that a small pickle costs little, a large one few allocations,
 // and none much more than it needs.
 constexpr std::size_t kFirstChunk = 16 << 10;
-constexpr std::size_t kLastChunk = 64 << 20;
-// What would waste much of a chunk.
-constexpr std::size_t kLargePiece = 512 << 10;
+constexpr std::size_t kLastChunk = 2 << 20;
 
 // Touching fresh memory page by page costs 1.4 us for 4 KiB, and a fourth of
 // that where the kernel has large pages for it.
@@ -52,7 +50,7 @@ void Arena::reset() {
 
 void* Arena::allocate_elsewhere(std::size_t bytes) {
   // Anything that would waste much of a chunk gets memory of its own.
-  if (bytes > kLargePiece ||
+  if (bytes > kLastChunk / 4 ||
       (bytes > kFirstChunk && used_chunks_ == chunks_.size() &&
        (chunks_.empty() || bytes > chunks_.back().size / 2))) {
     large_.push_back(

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <compare>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "checkpoint/stream_copy.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::uint64_t kStaging = 1 << 20;
-constexpr std::uint64_t kSmallRun = 4096;
+constexpr std::uint64_t kLongRun = 64 << 10;
 constexpr std::uint64_t kMostCached = 64 << 20;
 // Enough for 10,000 chunks that all share their rows.
 constexpr std::uint64_t kMostComparisons = 50'000'000;
@@ -255,9 +255,10 @@ Result<> AssemblyReader::read_chunk(std::size_t chunk, std::uint64_t offset,
   if (run == runs.count() || runs.place(run) >= end)
     return {};
   AssemblyItem* const from = TRY(item(chunk));
-  // Short runs are read many at a time and put in place from there.
+  // Short runs are copied many at a time, from where they lie if they do.
   const std::uint64_t together =
-      length >= kSmallRun ? 1 : std::max<std::uint64_t>(1, kStaging / length);
+      length >= kLongRun ? 1 : std::max<std::uint64_t>(1, kStaging / length);
+  const StreamCopy copier(to.size());
   while (run < runs.count()) {
     std::uint64_t count = 1;
     while (count < together && run + count < runs.count() &&
@@ -273,21 +274,30 @@ Result<> AssemblyReader::read_chunk(std::size_t chunk, std::uint64_t offset,
           run * length + skipped,
           to.subspan(place + skipped - offset, last - place - skipped)));
     } else {
-      staging_.resize(std::max<std::size_t>(staging_.size(), count * length));
-      TRY(from->read_at(run * length,
-                        std::span(staging_).first(count * length)));
+      const Bytes together_bytes =
+          TRY(stretch(*from, run * length, count * length));
       for (std::uint64_t i = 0; i < count; ++i) {
         const std::uint64_t at = runs.place(run + i);
         const std::uint64_t skipped = at < offset ? offset - at : 0;
         const std::uint64_t last = std::min(at + length, end);
-        std::memcpy(to.data() + (at + skipped - offset),
-                    staging_.data() + i * length + skipped,
-                    last - at - skipped);
+        copier.copy(
+            together_bytes.subspan(i * length + skipped, last - at - skipped),
+            to.subspan(at + skipped - offset, last - at - skipped));
       }
     }
     run += count;
   }
   return {};
+}
+
+Result<Bytes> AssemblyReader::stretch(AssemblyItem& item, std::uint64_t offset,
+                                      std::uint64_t size) {
+  if (const std::optional<Bytes> there = item.view(offset, size))
+    return *there;
+  staging_.resize(std::max<std::size_t>(staging_.size(), size));
+  const std::span<std::byte> room = std::span(staging_).first(size);
+  TRY(item.read_at(offset, room));
+  return room;
 }
 
 }  // namespace postflight

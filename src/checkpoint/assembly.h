@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "checkpoint/dtype.h"
@@ -63,6 +65,9 @@ class AssemblyItem {
  public:
   virtual ~AssemblyItem() = default;
   virtual Result<> read_at(std::uint64_t offset, std::span<std::byte> to) = 0;
+  // The same bytes where they lie, if they do.
+  virtual std::optional<Bytes> view(std::uint64_t offset,
+                                    std::uint64_t size) const = 0;
   // What it takes of memory beyond a little.
   virtual std::uint64_t memory() const = 0;
 };
@@ -82,6 +87,9 @@ class AssemblyReader {
 
  private:
   Result<AssemblyItem*> item(std::size_t chunk);
+  // Bytes of an item, where they lie or in staging_.
+  Result<Bytes> stretch(AssemblyItem& item, std::uint64_t offset,
+                        std::uint64_t size);
 
   const Assembly& assembly_;
   OpenItem open_item_;

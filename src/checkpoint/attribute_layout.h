@@ -18,7 +18,7 @@ const Value* attribute(const Value& value, std::string_view name);
 // behind it, and lists of many of them are read faster than memory answers.
 inline void prefetch_object(const Value& value) {
   constexpr std::size_t kLine = 64;
-  constexpr std::size_t kLines = 5;
+  constexpr std::size_t kLines = 6;
   if (!value.is(Kind::kObject))
     return;
   const char* const at = reinterpret_cast<const char*>(&value.object());

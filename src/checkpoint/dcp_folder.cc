@@ -149,12 +149,10 @@ class Distributed {
       parts.push_back(*std::move(part));
     }
     const DcpMetadata metadata =
-        join_dcp_metadata(parts, checkpoint_.tree.arena);
+        join_dcp_metadata(std::move(parts), checkpoint_.tree.arena);
     const auto root = static_cast<std::uint32_t>(checkpoint_.tree.nodes.size());
     // Growing from nothing would take as long as all the rest.
     const std::size_t entries = metadata.entries.size();
-    checkpoint_.tree.nodes.reserve(checkpoint_.tree.nodes.size() +
-                                   entries * 5 / 4);
     checkpoint_.tree.tensors.reserve(entries);
     checkpoint_.tree.storages.reserve(entries);
     checkpoint_.assemblies.reserve(entries);

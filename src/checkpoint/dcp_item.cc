@@ -74,6 +74,14 @@ class ItemTensor : public AssemblyItem {
     return {};
   }
 
+  std::optional<Bytes> view(std::uint64_t offset,
+                            std::uint64_t size) const override {
+    if (reader_)
+      return reader_->mapped_at(begin_ + offset, size);
+    const Result<Bytes> part = slice(whole_, offset, size);
+    return part ? std::optional(*part) : std::nullopt;
+  }
+
   const Checkpoint& checkpoint() const { return item_; }
 
   std::uint64_t memory() const override {

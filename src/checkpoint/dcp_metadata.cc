@@ -228,12 +228,24 @@ class MetadataReader {
     return DcpChunk{*offsets, *sizes};
   }
 
+  bool is_size(const Value& value) {
+    if (!value.is(Kind::kObject))
+      return false;
+    const std::uint64_t callable = value.object().callable.bits();
+    if (callable == size_class_)
+      return true;
+    if (class_name(value) != "Size")
+      return false;
+    size_class_ = callable;
+    return true;
+  }
+
   // torch.Size((2, 3)), or the tuple itself.
   std::optional<Numbers> sizes_of(const Value* value) {
     if (value == nullptr)
       return std::nullopt;
     Value items = *value;
-    if (class_name(items) == "Size") {
+    if (is_size(items)) {
       const Value arguments = items.object().arguments;
       if (!is_sequence(arguments))
         return std::nullopt;
@@ -330,6 +342,7 @@ class MetadataReader {
   std::vector<Item> items_;
   HashIndex by_key_;
   std::vector<Wanted> wanted_;
+  std::uint64_t size_class_ = ~std::uint64_t{0};  // the callable that makes one
   const Global* last_dtype_ = nullptr;
   Dtype dtype_;
   AttributeLayout<2> index_layout_{{"fqn", "offset"}};
@@ -345,10 +358,9 @@ Result<DcpMetadata> read_dcp_metadata(const Value& root, Arena& arena) {
   return MetadataReader(arena).read(root);
 }
 
-DcpMetadata join_dcp_metadata(std::span<const DcpMetadata> parts,
-                              Arena& arena) {
+DcpMetadata join_dcp_metadata(std::vector<DcpMetadata> parts, Arena& arena) {
   if (parts.size() == 1)
-    return parts.front();
+    return std::move(parts.front());
   DcpMetadata joined;
   std::vector<std::vector<const DcpEntry*>> same;  // by entry
   HashIndex known;

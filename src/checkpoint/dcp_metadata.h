@@ -55,6 +55,6 @@ struct DcpMetadata {
 Result<DcpMetadata> read_dcp_metadata(const Value& root, Arena& arena);
 
 // Entries of the same name become one with the chunks of all.
-DcpMetadata join_dcp_metadata(std::span<const DcpMetadata> parts, Arena& arena);
+DcpMetadata join_dcp_metadata(std::vector<DcpMetadata> parts, Arena& arena);
 
 }  // namespace postflight

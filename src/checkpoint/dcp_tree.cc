@@ -97,6 +97,7 @@ void DcpTree::write(Tree& tree, std::uint32_t parent, const Key& key,
     bool list;
     std::uint32_t next;  // of its children
   };
+  tree.nodes.reserve(tree.nodes.size() + branches_.size());
   std::vector<Open> open;
   const auto enter = [&](const Branch& branch, std::uint32_t node, bool list) {
     open.push_back({node, list, branch.first_child});

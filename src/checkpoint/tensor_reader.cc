@@ -7,6 +7,7 @@
 
 #include "base/worker_pool.h"
 #include "checkpoint/crc32.h"
+#include "checkpoint/stream_copy.h"
 #include "checkpoint/strided_copy.h"
 #include "checkpoint/tensor_gather.h"
 #include "checkpoint/tensor_slice.h"
@@ -79,20 +80,32 @@ struct Batch {
   std::size_t count = 0;
 };
 
-Result<> read_batch(std::span<const Straight> stretches) {
+Result<> read_batch(std::span<const Straight> stretches, std::uint64_t total) {
+  const DataFile& file = *stretches[0].file;
   if (stretches.size() == 1)
-    return stretches[0].file->read_at(stretches[0].offset, stretches[0].to);
+    return file.read_at(stretches[0].offset, stretches[0].to);
+  // Many small ones are copied from where they are mapped.
+  const Straight& last = stretches.back();
+  const std::uint64_t begin = stretches[0].offset;
+  if (const std::optional<Bytes> mapped =
+          file.mapped_at(begin, last.offset + last.to.size() - begin)) {
+    const StreamCopy copier(total);
+    for (const Straight& stretch : stretches)
+      copier.copy(mapped->subspan(stretch.offset - begin, stretch.to.size()),
+                  stretch.to);
+    return {};
+  }
   thread_local std::vector<std::byte> gap(kLongestGap);
   std::vector<std::span<std::byte>> pieces;
   pieces.reserve(2 * stretches.size());
-  std::uint64_t at = stretches[0].offset;
+  std::uint64_t at = begin;
   for (const Straight& stretch : stretches) {
     if (stretch.offset > at)
       pieces.push_back(std::span(gap).first(stretch.offset - at));
     pieces.push_back(stretch.to);
     at = stretch.offset + stretch.to.size();
   }
-  return stretches[0].file->read_at(stretches[0].offset, pieces);
+  return file.read_at(begin, pieces);
 }
 
 std::vector<Batch> batches_of(std::span<const Straight> stretches) {
@@ -251,10 +264,14 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   TensorReader one_by_one(*this);
   if (jobs > 1)
     one_by_one.options_.threads = 1;
+  std::uint64_t bytes = 0;
+  for (const TensorTarget& target : targets)
+    bytes += target.to.size();
   const auto work = [&](std::size_t job) -> Result<> {
     if (job < batches.size())
       return read_batch(
-          std::span(straight).subspan(batches[job].first, batches[job].count));
+          std::span(straight).subspan(batches[job].first, batches[job].count),
+          bytes);
     const auto& [target, chunk] = others[job - batches.size()];
     const Tensor& tensor = *target->tensor;
     if (!chunk)
@@ -263,9 +280,6 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     return AssemblyReader(*storage.assembly, item_opener(checkpoint_))
         .read_chunk(*chunk, tensor.offset * tensor.dtype.size, target->to);
   };
-  std::uint64_t bytes = 0;
-  for (const TensorTarget& target : targets)
-    bytes += target.to.size();
   // Starting a thread costs more than reading a little.
   const WorkerPool pool(bytes < 2 * kTogether ? 1 : options_.threads);
   return pool.map_ordered(

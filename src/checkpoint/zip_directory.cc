@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kEntrySignature = 0x02014b50;
 constexpr std::uint32_t kLocalSignature = 0x04034b50;
+constexpr std::uint64_t kEntrySize = 46;
 constexpr std::uint64_t kLocalHeaderSize = 30;
 constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint32_t kSaturated = 0xffffffff;
@@ -71,28 +72,32 @@ Result<> read_extra(Bytes extra, ZipEntry& entry) {
   return {};
 }
 
-Result<ZipEntry> read_entry(Cursor& cursor) {
-  if (TRY(cursor.little_endian<std::uint32_t>()) != kEntrySignature)
+// Appended in place, for a directory has many.
+Result<> read_entry(Cursor& cursor, std::vector<ZipEntry>& to) {
+  const std::byte* const fixed = TRY(cursor.take(kEntrySize)).data();
+  const auto wide = [fixed](std::size_t at) {
+    return load_little_endian<std::uint32_t>(fixed + at);
+  };
+  const auto narrow = [fixed](std::size_t at) {
+    return load_little_endian<std::uint16_t>(fixed + at);
+  };
+  if (wide(0) != kEntrySignature)
     return fail(ErrorKind::kCorrupt, "the signature PK\\1\\2 is not there");
-  ZipEntry entry;
-  entry.made_by = TRY(cursor.little_endian<std::uint16_t>());
-  entry.needed = TRY(cursor.little_endian<std::uint16_t>());
-  entry.flags = TRY(cursor.little_endian<std::uint16_t>());
-  entry.method = TRY(cursor.little_endian<std::uint16_t>());
-  entry.modified = TRY(cursor.little_endian<std::uint32_t>());
-  entry.crc32 = TRY(cursor.little_endian<std::uint32_t>());
-  entry.compressed_size = TRY(cursor.little_endian<std::uint32_t>());
-  entry.size = TRY(cursor.little_endian<std::uint32_t>());
-  const auto name_size = TRY(cursor.little_endian<std::uint16_t>());
-  const auto extra_size = TRY(cursor.little_endian<std::uint16_t>());
-  const auto comment_size = TRY(cursor.little_endian<std::uint16_t>());
-  TRY(cursor.skip(8));  // disk, internal and external attributes
-  entry.header_offset = TRY(cursor.little_endian<std::uint32_t>());
-  entry.name = as_text(TRY(cursor.take(name_size)));
-  const Bytes extra = TRY(cursor.take(extra_size));
-  TRY(cursor.skip(comment_size));
-  TRY(read_extra(extra, entry));
-  return entry;
+  ZipEntry& entry = to.emplace_back();
+  entry.made_by = narrow(4);
+  entry.needed = narrow(6);
+  entry.flags = narrow(8);
+  entry.method = narrow(10);
+  entry.modified = wide(12);
+  entry.crc32 = wide(16);
+  entry.compressed_size = wide(20);
+  entry.size = wide(24);
+  // Between them are disk, internal and external attributes.
+  entry.header_offset = wide(42);
+  entry.name = as_text(TRY(cursor.take(narrow(28))));
+  const Bytes extra = TRY(cursor.take(narrow(30)));
+  TRY(cursor.skip(narrow(32)));
+  return read_extra(extra, entry);
 }
 
 std::string quoted(std::string_view name) {
@@ -139,13 +144,12 @@ Result<> ZipDirectory::read_entries() {
   entries_.reserve(end_.entries);
   for (std::uint64_t i = 0; i < end_.entries; ++i) {
     const std::uint64_t at = end_.directory.offset + cursor.offset();
-    Result<ZipEntry> entry = read_entry(cursor);
+    Result<> entry = read_entry(cursor, entries_);
     if (!entry)
       return tl::unexpected(std::move(entry.error())
                                 .in(fmt::format("directory entry {} of {} at "
                                                 "byte {}",
                                                 i + 1, end_.entries, at)));
-    entries_.push_back(*entry);
   }
   if (!cursor.at_end())
     end_.findings.push_back(

@@ -83,8 +83,8 @@ TEST(Assembly, SaysWhatIsWrongWithItsChunks) {
 // Serves a chunk from memory and counts the bytes that were asked for.
 class MemoryItem : public AssemblyItem {
  public:
-  MemoryItem(std::string bytes, std::uint64_t& read)
-      : bytes_(std::move(bytes)), read_(read) {}
+  MemoryItem(std::string bytes, bool lends, std::uint64_t& read)
+      : bytes_(std::move(bytes)), lends_(lends), read_(read) {}
 
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to) override {
     read_ += to.size();
@@ -92,10 +92,19 @@ class MemoryItem : public AssemblyItem {
     std::ranges::copy(part, to.begin());
     return {};
   }
+  std::optional<Bytes> view(std::uint64_t offset,
+                            std::uint64_t size) const override {
+    const Result<Bytes> part = slice(as_bytes(bytes_), offset, size);
+    if (!lends_ || !part)
+      return std::nullopt;
+    read_ += size;
+    return *part;
+  }
   std::uint64_t memory() const override { return 0; }
 
  private:
   std::string bytes_;
+  bool lends_;
   std::uint64_t& read_;
 };
 
@@ -145,11 +154,13 @@ RC_GTEST_PROP(AssemblyReader, GivesTheBytesOfTheWholeAndReadsNoMore, ()) {
   Assembly whole = assembly(shape, chunks);
   RC_ASSERT(whole.settle() == "");
   std::uint64_t read = 0;
+  const bool lends = *rc::gen::arbitrary<bool>();
   AssemblyReader reader(
       whole,
       [&](const Assembly& of,
           const AssemblyChunk& from) -> Result<std::unique_ptr<AssemblyItem>> {
-        return std::make_unique<MemoryItem>(box_bytes(of.shape, from), read);
+        return std::make_unique<MemoryItem>(box_bytes(of.shape, from), lends,
+                                            read);
       });
   const std::string expected =
       box_bytes(shape, chunk(Numbers(shape.size(), 0), shape));

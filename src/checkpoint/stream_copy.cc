@@ -1,0 +1,45 @@
+#include "checkpoint/stream_copy.h"
+
+#include <algorithm>
+
+#include <emmintrin.h>
+
+namespace postflight {
+namespace {
+
+// The part of a cache that one thread can hope for.
+constexpr std::uint64_t kCache = 8 << 20;
+constexpr std::size_t kLine = 64;
+
+void copy_line(const std::byte* from, std::byte* to) {
+  const auto* const source = reinterpret_cast<const __m128i*>(from);
+  auto* const target = reinterpret_cast<__m128i*>(to);
+  for (int i = 0; i < 4; ++i)
+    _mm_stream_si128(target + i, _mm_loadu_si128(source + i));
+}
+
+}  // namespace
+
+StreamCopy::StreamCopy(std::uint64_t total) : past_cache_(total >= kCache) {}
+
+StreamCopy::~StreamCopy() {
+  if (past_cache_)
+    _mm_sfence();
+}
+
+void StreamCopy::copy(Bytes from, std::span<std::byte> to) const {
+  if (!past_cache_ || from.size() < 4 * kLine) {
+    copy_bytes(from, to);
+    return;
+  }
+  const std::size_t into_line =
+      reinterpret_cast<std::uintptr_t>(to.data()) % kLine;
+  const std::size_t ahead = (kLine - into_line) % kLine;
+  copy_bytes(from.first(ahead), to);
+  std::size_t at = ahead;
+  for (; at + kLine <= from.size(); at += kLine)
+    copy_line(from.data() + at, to.data() + at);
+  copy_bytes(from.subspan(at), to.subspan(at));
+}
+
+}  // namespace postflight
