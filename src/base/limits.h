@@ -45,6 +45,9 @@ struct Limits {
   // have a quarter of that.
   std::uint64_t max_listed_hosts = 100'000;
   std::uint64_t max_listed_ranks = 1'000'000;
+  // Members of all process groups of a job together: forty groups of 100,000
+  // ranks. One text in a dump can be the list of a thousand groups.
+  std::uint64_t max_group_members = 4'000'000;
   // What is looked at of a line in a job's log, and what is kept of one as a
   // message. The lines worth finding say so in their first few hundred bytes.
   std::uint64_t max_log_line_bytes = 16 << 10;

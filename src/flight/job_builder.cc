@@ -52,6 +52,8 @@ void JobBuilder::add(Dump dump, std::string file,
     const GroupId group = group_with(
         group_name, job_.tables.add_text(dump.tables.text(config.description)),
         ranks);
+    if (group == kUnresolved)
+      continue;
     groups[config.name] = group;
     arrived.groups[group_name] = group;
   }
@@ -94,12 +96,27 @@ GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
     const auto [found, is_new] =
         configured_.try_emplace({name, members}, GroupId{next});
     written->second = found->second;
+    if (is_new && members.size() > limits_.max_group_members - member_count_) {
+      if (!std::exchange(too_many_members_, true))
+        note({"too_many_members", Severity::kWarning,
+              fmt::format("the groups list more than {} members "
+                          "(max_group_members); of group {} and others, those "
+                          "that used them are taken to be the members",
+                          limits_.max_group_members, job_.text(name)),
+              ""});
+      configured_.erase(found);
+      written->second = kUnresolved;
+      return kUnresolved;
+    }
     if (is_new) {
+      member_count_ += members.size();
       job_.groups.push_back({name, description, members, true});
       by_name_[name].push_back({next});
       return found->second;
     }
   }
+  if (written->second == kUnresolved)
+    return kUnresolved;
   Group& group = job_.groups[written->second.value];
   if (group.description == TextId{})
     group.description = description;

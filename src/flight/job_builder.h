@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "flight/job.h"
 #include "flight/member_list.h"
 #include "flight/rank_names.h"
@@ -15,6 +16,8 @@ namespace postflight {
 // Puts dumps together to a job, one after the other.
 class JobBuilder {
  public:
+  explicit JobBuilder(const Limits& limits = {}) : limits_(limits) {}
+
   // `candidates` are the ranks that the file's name may mean.
   void add(Dump dump, std::string file, std::vector<Rank> candidates);
   void skip(SkippedFile file) { job_.skipped.push_back(std::move(file)); }
@@ -35,7 +38,7 @@ class JobBuilder {
   };
 
   // The group with that name and the members that `ranks` lists, made if it is
-  // new.
+  // new; none if there are too many already.
   GroupId group_with(TextId name, TextId description, TextId ranks);
   void note_damage(const Dump& dump, const std::string& file);
 
@@ -48,7 +51,10 @@ class JobBuilder {
   void list_groups_of_ranks();
   void note_disagreements();
 
+  const Limits limits_;
   Job job_;
+  std::uint64_t member_count_ = 0;  // of all groups
+  bool too_many_members_ = false;
   MemberLists members_;
   std::vector<Arrived> arrived_;
   std::map<std::pair<TextId, std::vector<Rank>>, GroupId> configured_;

@@ -58,7 +58,7 @@ Result<Job> load_files(std::span<const std::string> files,
   if (options.on_start)
     options.on_start(files.size());
   Machines machines;
-  JobBuilder builder;
+  JobBuilder builder(options.limits);
   Result<> read_all =
       WorkerPool(options.threads)
           .map_ordered(

@@ -130,6 +130,10 @@ class Maker {
         join(found->second,
              {graph_.place(lane.rank), slot->entry, slot->closing});
       }
+      std::size_t older = 0;
+      for (const auto& [sequence, wait] : by_sequence)
+        if (++older > kMostPlaces)
+          crowded_.insert(wait);
     }
   }
 
@@ -176,6 +180,20 @@ class Maker {
     }
   }
 
+  // The member that all others are ahead of.
+  std::uint32_t furthest_behind(GroupId group) {
+    const auto [found, is_new] = furthest_behind_.try_emplace(group, 0);
+    if (is_new)
+      found->second = graph_.place(
+          std::ranges::min_element(timeline_.lanes(group), {},
+                                   [](const Lane& lane) {
+                                     return std::pair(lane.dump == nullptr,
+                                                      lane.last_enqueued);
+                                   })
+              ->rank);
+    return found->second;
+  }
+
   // Whether something enqueued before `unit` keeps the rank's device busy.
   bool has_older_work(std::uint32_t rank, std::uint32_t unit) const {
     return oldest_unit_[rank] < unit;
@@ -196,6 +214,10 @@ class Maker {
         if (has_older_work(own.rank, own.unit) ||
             (matched && unmatched_units_.contains({own.rank, own.unit})))
           wait.busy.push_back(own.rank);
+        continue;
+      }
+      if (crowded_.contains(w)) {
+        wait.absent.push_back(furthest_behind(wait.group));
         continue;
       }
       for (const Lane& lane : timeline_.lanes(wait.group)) {
@@ -223,8 +245,14 @@ class Maker {
       // Who is in a group that no list has is only known of those who left a
       // dump.
       if (!job_.group(wait.group).configured && wait.absent.empty() &&
-          wait.unknown.empty())
-        wait.unknown = without_dump_;
+          wait.unknown.empty()) {
+        const std::size_t count =
+            std::min(without_dump_.size(), kMostGuesses - guesses_);
+        wait.unknown.assign(
+            without_dump_.begin(),
+            without_dump_.begin() + static_cast<std::ptrdiff_t>(count));
+        guesses_ += count;
+      }
     }
   }
 
@@ -317,9 +345,18 @@ class Maker {
     return dump == nullptr || !dump->complete;
   }
 
+  // A group of a job is in a few places at once. Beyond so many, whoever is
+  // ahead waits for the one who is furthest behind; and beyond so many guesses
+  // of who is in groups without a list, none are made.
+  static constexpr std::size_t kMostPlaces = 1024;
+  static constexpr std::size_t kMostGuesses = 1 << 20;
+
   const Timeline& timeline_;
   const Job& job_;
   WaitGraph graph_;
+  std::set<std::uint32_t> crowded_;  // waits
+  std::map<GroupId, std::uint32_t> furthest_behind_;
+  std::size_t guesses_ = 0;
   std::vector<std::uint32_t> without_dump_;
   std::vector<std::uint32_t> oldest_unit_;  // of each rank of the world
   std::map<std::uint32_t, std::optional<std::uint32_t>> peer_units_;

@@ -150,6 +150,19 @@ TEST(JobLoader, TakesGloosUnnamedGroupForTheDefaultGroup) {
   EXPECT_THAT(job.without_dump(), ElementsAre(Rank{1}));
 }
 
+TEST(JobLoader, BoundsWhatAListOfMembersMayStandFor) {
+  LoadOptions options;
+  options.limits.max_group_members = 3;
+  const Job job = load(corpus("nccl_missing_rank"), options);
+  ASSERT_EQ(job.groups.size(), 1U);
+  EXPECT_FALSE(job.groups[0].configured);
+  EXPECT_EQ(job.groups[0].members.size(), 4U);  // learned from use
+  std::vector<std::string> kinds;
+  for (const Finding& finding : job.findings)
+    kinds.push_back(finding.kind);
+  EXPECT_EQ(kinds, std::vector<std::string>{"too_many_members"});
+}
+
 // Whatever the byte where a dump was cut off, the others are read, and its
 // whole entries count.
 TEST(JobLoader, UsesTheWholeEntriesOfADumpCutAnywhere) {
