@@ -145,12 +145,13 @@ std::string Assembly::settle() {
     if (!inside(*this, chunk))
       return fmt::format("its chunk {} reaches beyond its shape ({})",
                          box(chunk), fmt::join(shape, ", "));
-  const auto shorten = [this](auto removed) {
-    chunks = chunks.first(chunks.size() - removed.size());
+  // Plain std: clang 14 can't take what their namesakes in ranges return.
+  const auto cut_at = [this](auto end) {
+    chunks = chunks.first(static_cast<std::size_t>(end - chunks.begin()));
   };
-  shorten(std::ranges::remove_if(chunks, [](const AssemblyChunk& chunk) {
-    return volume(chunk.sizes) == 0;
-  }));
+  cut_at(std::remove_if(
+      chunks.begin(), chunks.end(),
+      [](const AssemblyChunk& chunk) { return volume(chunk.sizes) == 0; }));
   std::uint64_t covered = 0;
   for (AssemblyChunk& chunk : chunks)
     place(*this, chunk);
@@ -163,10 +164,10 @@ std::string Assembly::settle() {
   };
   if (!std::ranges::is_sorted(chunks, less))
     std::ranges::stable_sort(chunks, less);
-  shorten(std::ranges::unique(
-      chunks, [](const AssemblyChunk& a, const AssemblyChunk& b) {
-        return a.begin == b.begin && compare(a, b) == 0;
-      }));
+  cut_at(std::unique(chunks.begin(), chunks.end(),
+                     [](const AssemblyChunk& a, const AssemblyChunk& b) {
+                       return a.begin == b.begin && compare(a, b) == 0;
+                     }));
   std::uint64_t reach = 0;
   std::uint64_t comparisons = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
