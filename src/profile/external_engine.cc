@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <ctime>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -13,6 +16,8 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr milliseconds kLookForChildren{50};
+// Forked workers may not live longer than that.
+constexpr milliseconds kLookForAgents{5};
 // What a crash costs at most.
 constexpr milliseconds kFlush{200};
 
@@ -60,6 +65,40 @@ void ExternalEngine::look_for_children(Time now) {
   }
 }
 
+// An agent tells of itself by the file of its ring, sooner than its process is
+// found among the children. Files of those that are gone are removed: a program
+// may fork for ever.
+void ExternalEngine::look_for_agents(Time now) {
+  if (!options_.sampling.agent || now < next_agents_)
+    return;
+  next_agents_ = now + kLookForAgents;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(options_.sampling.phases, error);
+  for (; !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().extension() != ".ring")
+      continue;
+    const std::string name = entry->path().stem();
+    pid_t pid = 0;
+    std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (pid <= 0 || processes_.contains(pid))
+      continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH)
+      remove_files(pid);
+    else if (options_.children)
+      add(pid);
+  }
+}
+
+void ExternalEngine::remove_files(pid_t pid) const {
+  if (!options_.sampling.agent)
+    return;
+  std::error_code ignored;
+  for (const char* const suffix : {"ring", "phases"})
+    std::filesystem::remove(
+        options_.sampling.phases / fmt::format("{}.{}", pid, suffix), ignored);
+}
+
 void ExternalEngine::inherit_phases() {
   for (const auto& [child, parent] : parents_) {
     const auto below = processes_.find(child);
@@ -97,6 +136,7 @@ void ExternalEngine::note_engine(const SampledProcess& process) {
 }
 
 void ExternalEngine::tick(Time now, nanoseconds passed) {
+  look_for_agents(now);
   look_for_children(now);
   if (!options_.sampling.phases.empty())
     inherit_phases();
@@ -111,8 +151,10 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
     }
     if (known.second->python())
       note_engine(*known.second);
-    if (!alive)
+    if (!alive) {
       gone_.add(*known.second);
+      remove_files(known.first);
+    }
     return !alive;
   });
   log_.tables(profile_.profile());
@@ -189,11 +231,9 @@ Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
     next += options_.interval;
     // A tick that comes too late stands for those that did not come: its
     // samples weigh more. Agents need no ticks of ours.
-    const bool from_outside =
-        std::ranges::any_of(processes_, [this](const auto& known) {
-          return !options_.sampling.agent ||
-                 (known.second->python() && !known.second->agent_runs());
-        });
+    const bool from_outside = std::ranges::any_of(
+        processes_,
+        [](const auto& known) { return known.second->from_outside(); });
     const Time after = std::chrono::steady_clock::now();
     for (; next < after; next += options_.interval)
       lost_ += from_outside ? 1 : 0;

@@ -50,6 +50,8 @@ class ExternalEngine {
 
   void tick(Time now, std::chrono::nanoseconds passed);
   void look_for_children(Time now);
+  void look_for_agents(Time now);
+  void remove_files(pid_t pid) const;
   void inherit_phases();
   void note_engine(const SampledProcess& process);
   bool wanted(std::uint32_t phase);
@@ -79,6 +81,7 @@ class ExternalEngine {
   Counts gone_;
   Time start_ = {};
   Time next_children_ = {};
+  Time next_agents_ = {};
   Time next_flush_ = {};
   std::atomic<std::uint64_t> samples_ = 0;
   std::uint64_t filtered_ = 0;

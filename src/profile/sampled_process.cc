@@ -123,6 +123,7 @@ void SampledProcess::forget_python() {
   codes_.reset();
   first_thread_ = 0;
   agent_runs_ = false;
+  agent_trouble_.clear();
 }
 
 void SampledProcess::look_for_agent() {
@@ -136,7 +137,6 @@ void SampledProcess::look_for_agent() {
   }
   if (ring_->generation() != generation_) {
     generation_ = ring_->generation();
-    agent_trouble_.clear();
     forget_python();
   }
   if (agent_runs_ || !agent_trouble_.empty() || !python_)

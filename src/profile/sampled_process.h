@@ -74,6 +74,11 @@ class SampledProcess {
   // until that is decided.
   bool agent_runs() const { return agent_runs_; }
   const std::string& agent_trouble() const { return agent_trouble_; }
+  // Whether its samples need ticks of ours, for good: not only until its agent
+  // is there.
+  bool from_outside() const {
+    return !options_.agent || (!agent_runs_ && !agent_trouble_.empty());
+  }
   const AgentRing* ring() const { return ring_ ? &*ring_ : nullptr; }
   const HandlerTimes& handler_times() const { return handler_times_; }
   // What kept us from reading Python frames: a version that is not known.

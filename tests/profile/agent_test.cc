@@ -232,12 +232,18 @@ class AgentTest : public ::testing::TestWithParam<std::string> {
                                         .native = native}},
                           *log);
     engine.add(child.pid());
-    EXPECT_TRUE(engine.run([&] { return engine.samples() < samples; }));
+    EXPECT_TRUE(engine.run(
+        [&] { return engine.samples() < samples && !child.has_ended(); }));
+    rings_left_ = std::ranges::count_if(
+        std::filesystem::directory_iterator(folder->path()),
+        [](const auto& entry) { return entry.path().extension() == ".ring"; });
     const Result<MappedFile> file = MappedFile::open(path);
     ProfileBuilder builder;
     EXPECT_TRUE(read_profile_log(file->bytes(), "log", {}, builder));
     return std::move(builder.profile());
   }
+
+  std::ptrdiff_t rings_left_ = 0;  // files, after profile_of()
 };
 
 INSTANTIATE_TEST_SUITE_P(Pythons, AgentTest,
@@ -296,6 +302,9 @@ void expect_threads_forks_and_phases(const Profile& profile) {
       EXPECT_EQ(profile.phase_name(sample.phase), "main");
     }
   }
+  if (in_process(profile)) {
+    EXPECT_EQ(profile.counters.at("lost"), 0U);
+  }
   EXPECT_THAT(seen, ::testing::Contains("spin in main"));
   EXPECT_THAT(seen, ::testing::Contains("spin_in_thread in in thread"));
   EXPECT_THAT(seen, ::testing::Contains(StartsWith("spin_in_child in ")));
@@ -303,6 +312,35 @@ void expect_threads_forks_and_phases(const Profile& profile) {
 
 TEST_P(WithoutPerf, FollowsThreadsForksAndPhases) {
   expect_threads_forks_and_phases(profile_of(kThreadsForksAndPhases, 800));
+}
+
+// Each child lives for a few milliseconds, and leaves nothing behind.
+TEST_P(AgentTest, SeesWorkersThatLiveBriefly) {
+  const Profile profile = profile_of(R"(import os
+def brief():
+    for i in range(500_000): pass
+def spin():
+    while True: pass
+for _ in range(20):
+    if os.fork() == 0:
+        brief()
+        os._exit(0)
+    os.wait()
+spin()
+)",
+                                     400);
+  if (!in_process(profile))
+    GTEST_SKIP() << profile.notes.at("engine_why");
+  std::set<std::int32_t> seen;
+  for (const ProfileSample& sample : profile.samples) {
+    const auto stack = names(profile, sample.stack);
+    if (!stack.empty() && stack.front() == "brief")
+      seen.insert(profile.threads[sample.thread].pid);
+  }
+  EXPECT_GE(seen.size(), 5U);
+  // Those of the last may still be there.
+  EXPECT_LT(rings_left_, 12);
+  EXPECT_EQ(names(profile, profile.samples.back().stack).front(), "spin");
 }
 
 // A signal that is pending while a program becomes another would end it.

@@ -89,6 +89,13 @@ void PythonChild::tell(std::string_view text) {
             static_cast<ssize_t>(text.size()));
 }
 
+bool PythonChild::has_ended() const {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info,
+                  WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
+}
+
 int PythonChild::wait() {
   { const Descriptor closed = std::move(to_); }
   int status = 0;

@@ -33,6 +33,7 @@ class PythonChild {
   // The next line it prints, without the newline; waits for it.
   std::string line();
   void tell(std::string_view text);
+  bool has_ended() const;
   // Closes its stdin and waits for its end.
   int wait();
   std::string script_path() const;
