@@ -101,8 +101,8 @@ def weights(count):
 
 
 def compress(data):
-    return subprocess.run([os.path.join(BUILD, "postflight"), "--quiet",
-                           "stream", "encode", "--with", "stream.zstd/1"],
+    return subprocess.run([os.path.join(BUILD, "postflight"), "stream",
+                           "encode", "--quiet", "--with", "stream.zstd/1"],
                           check=True, input=data,
                           stdout=subprocess.PIPE).stdout
 
