@@ -146,6 +146,16 @@ const Wait* find_unmatched(const Case& facts, const WaitRoot& circle) {
   return last;
 }
 
+std::string other_order_text(const Case& facts,
+                             const std::vector<Rank>& culprits,
+                             const Wait& theirs, const Wait& others) {
+  return fmt::format(
+      "{} is in {} while the others wait for it in {}: it used the groups in "
+      "another order",
+      Case::ranks_text(culprits), facts.wait_text(theirs),
+      facts.wait_text(others));
+}
+
 Verdict blame_stray(const Case& facts, const Stray& stray) {
   Verdict verdict;
   verdict.kind = VerdictKind::kOrderMismatch;
@@ -155,12 +165,17 @@ Verdict blame_stray(const Case& facts, const Stray& stray) {
                            ? Confidence::kCertain
                            : Confidence::kLikely;
   tell_operation(facts, *stray.meant, verdict);
-  verdict.summary = fmt::format(
-      "{} called {} on {} instead of {}", Case::ranks_text(verdict.culprits),
-      facts.operation_text(*stray.used), facts.group_text(stray.used->group),
-      facts.group_text(stray.meant->group));
-  verdict.findings.push_back(
-      {"wrong_group", Severity::kError, verdict.summary, ""});
+  if (is_usual_there(facts, verdict.culprits[0], *stray.used)) {
+    verdict.summary =
+        other_order_text(facts, verdict.culprits, *stray.used, *stray.meant);
+  } else {
+    verdict.summary = fmt::format(
+        "{} called {} on {} instead of {}", Case::ranks_text(verdict.culprits),
+        facts.operation_text(*stray.used), facts.group_text(stray.used->group),
+        facts.group_text(stray.meant->group));
+    verdict.findings.push_back(
+        {"wrong_group", Severity::kError, verdict.summary, ""});
+  }
   add_waiting(facts, *stray.meant, verdict);
   add_waiting(facts, *stray.used, verdict);
   return verdict;
@@ -218,11 +233,7 @@ std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& circle) {
                           return side.first != most->first;
                         })->first];
   verdict.summary =
-      clear ? fmt::format(
-                  "{} is in {} while the others wait for it in {}: it "
-                  "used the groups in another order",
-                  Case::ranks_text(verdict.culprits), facts.wait_text(other),
-                  facts.wait_text(main))
+      clear ? other_order_text(facts, verdict.culprits, other, main)
             : fmt::format("{} wait for each other in {} and {}",
                           Case::ranks_text(verdict.culprits),
                           facts.wait_text(main), facts.wait_text(other));

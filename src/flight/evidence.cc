@@ -148,6 +148,18 @@ const Wait* meant_for(const Case& facts, Rank rank, const Entry& entry,
   return nullptr;
 }
 
+bool is_usual_there(const Case& facts, Rank rank, const Wait& wait) {
+  const Lane* const lane = facts.timeline.lane(wait.group, rank);
+  const Slot* const now = lane == nullptr ? nullptr : lane->find(wait.sequence);
+  const Slot* const before =
+      now == nullptr ? nullptr : lane->find(wait.sequence - 1);
+  if (before == nullptr)
+    return false;
+  Entry earlier = lane->dump->entries[before->entry];
+  earlier.stack = {};  // from wherever
+  return same_call(facts.job, lane->dump->entries[now->entry], earlier);
+}
+
 const Wait* strayed_to(const Case& facts, Rank rank, const Entry& entry,
                        GroupId meant) {
   const std::uint32_t place = facts.graph.place(rank);

@@ -28,6 +28,9 @@ bool is_moving(const Case& facts, const Wait& wait);
 // rank is missed in the same call by the same line of code. Or nullptr.
 const Wait* meant_for(const Case& facts, Rank rank, const Entry& entry,
                       GroupId used);
+// Whether the rank's operation before this one in its group was the same, on
+// the same tensors.
+bool is_usual_there(const Case& facts, Rank rank, const Wait& wait);
 // Where the rank went with what others did as `entry` in group `meant`: to
 // another group, in which it waits alone. Or nullptr.
 const Wait* strayed_to(const Case& facts, Rank rank, const Entry& entry,
