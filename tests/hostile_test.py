@@ -9,6 +9,7 @@ character in text. With --sanitized memory is not looked at. --report prints
 what was slowest and largest.
 """
 import argparse
+import concurrent.futures
 import io
 import itertools
 import os
@@ -489,10 +490,12 @@ def main():
         # the program, so that this one has to stay small.
         subprocess.run([sys.executable, '-B', __file__, options.program,
                         '--make', folder] + options.names, check=True)
-        for path in sorted(pathlib.Path(folder).iterdir()):
-            for mode in MODES:
-                run = Run(options.program, mode, path, timeout,
-                          '--json' in mode)
+        wanted = [(path, mode) for path in sorted(pathlib.Path(folder).iterdir())
+                  for mode in MODES]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for run in pool.map(lambda one: Run(
+                    options.program, one[1], one[0], timeout,
+                    '--json' in one[1]), wanted):
                 runs.append(run)
                 fault = run.fault(not options.sanitized)
                 if fault:

@@ -16,82 +16,11 @@
 #include <set>
 #include <utility>
 
+#include "flight/components.h"
 #include "flight/transfers.h"
 
 namespace postflight {
 namespace {
-
-// Tarjan's algorithm without recursion, on nodes 0 to n-1.
-class Components {
- public:
-  explicit Components(const std::vector<std::vector<std::uint32_t>>& edges)
-      : edges_(edges),
-        index_(edges.size(), kNone),
-        low_(edges.size(), 0),
-        on_stack_(edges.size(), 0),
-        component_(edges.size(), kNone) {
-    for (std::uint32_t node = 0; node < edges.size(); ++node)
-      if (index_[node] == kNone)
-        visit(node);
-  }
-
-  std::uint32_t count() const { return count_; }
-  std::uint32_t of(std::uint32_t node) const { return component_[node]; }
-
- private:
-  static constexpr std::uint32_t kNone =
-      std::numeric_limits<std::uint32_t>::max();
-
-  void enter(std::uint32_t node) {
-    index_[node] = low_[node] = next_++;
-    stack_.push_back(node);
-    on_stack_[node] = 1;
-    path_.emplace_back(node, 0);
-  }
-
-  void visit(std::uint32_t start) {
-    enter(start);
-    while (!path_.empty()) {
-      auto& [node, edge] = path_.back();
-      if (edge < edges_[node].size()) {
-        const std::uint32_t to = edges_[node][edge++];
-        if (index_[to] == kNone)
-          enter(to);  // moves path_: node and edge are not used again
-        else if (on_stack_[to])
-          low_[node] = std::min(low_[node], index_[to]);
-        continue;
-      }
-      const std::uint32_t left = node;
-      path_.pop_back();
-      if (!path_.empty())
-        low_[path_.back().first] =
-            std::min(low_[path_.back().first], low_[left]);
-      if (low_[left] == index_[left])
-        close(left);
-    }
-  }
-
-  void close(std::uint32_t root) {
-    std::uint32_t node;
-    do {
-      node = stack_.back();
-      stack_.pop_back();
-      on_stack_[node] = 0;
-      component_[node] = count_;
-    } while (node != root);
-    ++count_;
-  }
-
-  const std::vector<std::vector<std::uint32_t>>& edges_;
-  std::vector<std::uint32_t> index_;
-  std::vector<std::uint32_t> low_;
-  std::vector<char> on_stack_;
-  std::vector<std::uint32_t> component_;
-  std::vector<std::uint32_t> stack_;
-  std::vector<std::pair<std::uint32_t, std::size_t>> path_;
-  std::uint32_t next_ = 0;
-  std::uint32_t count_ = 0;
-};
 
 class Maker {
  public:
