@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -100,7 +101,7 @@ std::vector<Row> without_groups(const std::vector<Row>& rows) {
   std::vector<Row> folded;
   std::map<std::tuple<Standing, bool, std::string, std::string>, std::size_t>
       known;
-  std::vector<std::vector<std::string>> groups;
+  std::vector<std::set<std::string>> groups;
   for (const Row& row : rows) {
     const auto [found, is_new] = known.try_emplace(
         {row.standing, row.has_entry, row.name, row.place}, folded.size());
@@ -109,13 +110,11 @@ std::vector<Row> without_groups(const std::vector<Row>& rows) {
       groups.push_back({row.group});
     } else {
       merge(folded[found->second], row);
-      groups[found->second].push_back(row.group);
+      groups[found->second].insert(row.group);
     }
   }
   for (std::size_t i = 0; i < folded.size(); ++i) {
-    std::ranges::sort(groups[i]);
-    const auto same = std::ranges::unique(groups[i]);
-    folded[i].groups = groups[i].size() - same.size();
+    folded[i].groups = groups[i].size();
     std::ranges::sort(folded[i].ranks);
   }
   return folded;
