@@ -445,6 +445,7 @@ Value* Machine::pop_mark() {
     return nullptr;
   Value* const first = fence_;
   fence_ = stack_.get() + first[-1].count();
+  first[-1] = Value::none();  // stays on the stack if what follows fails
   return first;
 }
 
