@@ -26,6 +26,7 @@
 #include "checkpoint/tensor_export.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_slice.h"
+#include "must.h"
 #include "torch_sample.h"
 
 using namespace postflight;
@@ -56,22 +57,6 @@ double best(int runs, const Work& work, bool one_thread = true) {
 
 void line(std::string_view what, double ratio, std::string_view against) {
   fmt::print("{}\t{:.2f}\t{}\n", what, ratio, against);
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print("{}\n", result.error().message());
-    std::exit(1);
-  }
-  return *std::move(result);
-}
-
-void must_do(const Result<>& result) {
-  if (!result) {
-    fmt::print("{}\n", result.error().message());
-    std::exit(1);
-  }
 }
 
 volatile std::uint64_t sink;
@@ -122,7 +107,7 @@ double pread_all(Loaded& loaded, int runs, bool one_thread = true) {
 double read_all(Loaded& loaded, const ReadOptions& options, int runs) {
   const TensorReader reader(loaded.checkpoint, options);
   return best(
-      runs, [&] { must_do(reader.read_all(loaded.targets)); },
+      runs, [&] { must(reader.read_all(loaded.targets)); },
       options.threads == 1);
 }
 
@@ -149,7 +134,7 @@ void measure_slice(const Loaded& loaded, std::string_view text) {
   std::vector<std::byte> room(part.tensor.bytes());
   const std::uint64_t before = bytes_read();
   const std::uint64_t asking = bytes_read() - before;
-  must_do(TensorReader(loaded.checkpoint).read(part.tensor, room));
+  must(TensorReader(loaded.checkpoint).read(part.tensor, room));
   const std::uint64_t after = bytes_read();
   line(fmt::format("bytes read for {} of 1024 by 1024", text),
        static_cast<double>(after - before - 2 * asking) /
@@ -192,7 +177,7 @@ int main() {
           targets.push_back(
               {checkpoint.tensor_at(checkpoint.nodes()[chosen.tensors[i].node]),
                std::span(room).subspan(i * 4096, 4096)});
-        must_do(TensorReader(checkpoint).read_all(targets));
+        must(TensorReader(checkpoint).read_all(targets));
       }));
 
   {
@@ -247,7 +232,7 @@ int main() {
     const double copied =
         best(7, [&] { std::memcpy(copy.data(), room.data(), room.size()); });
     line("transposed, 64 MiB",
-         copied / best(7, [&] { must_do(reader.read(tensor, room)); }),
+         copied / best(7, [&] { must(reader.read(tensor, room)); }),
          "memcpy of the result");
     const std::filesystem::path odd = folder.path() / "odd.pt";
     write_transposed_sample(odd, 4095, 4097);
@@ -257,17 +242,15 @@ int main() {
     const std::span<std::byte> odd_room =
         std::span(room).first(odd_tensor.bytes());
     line("transposed, 4095 by 4097",
-         copied /
-             best(7, [&] { must_do(odd_reader.read(odd_tensor, odd_room)); }),
+         copied / best(7, [&] { must(odd_reader.read(odd_tensor, odd_room)); }),
          "memcpy of the result");
     const TensorReader together(checkpoint);
     const double by_clock = best(
         7, [&] { std::memcpy(copy.data(), room.data(), room.size()); }, false);
-    line(
-        "with all threads",
-        by_clock / best(
-                       7, [&] { must_do(together.read(tensor, room)); }, false),
-        "memcpy of the result");
+    line("with all threads",
+         by_clock / best(
+                        7, [&] { must(together.read(tensor, room)); }, false),
+         "memcpy of the result");
   }
   return 0;
 }

@@ -31,6 +31,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_slice.h"
+#include "must.h"
 
 using namespace postflight;
 
@@ -51,16 +52,6 @@ double timed(const Work& work, clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   const double start = now(clock);
   work();
   return now(clock) - start;
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "{}\n", result.error().message());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>)
-    return *std::move(result);
 }
 
 // Room for all tensors of a checkpoint, touched before.

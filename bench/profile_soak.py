@@ -15,19 +15,14 @@ import subprocess
 import sys
 import tempfile
 
+from profile_table import CHAINS
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-PROGRAM = """
+PROGRAM = CHAINS + """
 import faulthandler, os, sys, threading, time
 faulthandler.enable()
 end = time.time() + float(sys.argv[1])
-
-def leaf_a(): pass
-def leaf_b(): pass
-def parent_a():
-    leaf_a(); leaf_a(); leaf_a()
-def parent_b():
-    leaf_b(); leaf_b(); leaf_b()
 
 def chain(n):
     if n:

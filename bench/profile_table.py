@@ -44,15 +44,19 @@ for _ in range(10):
 print("cpu", time.process_time() - start)
 """
 
-FLUTTER = """
-import sys, time
-sys.setrecursionlimit(10000)
+# Two chains of calls: a leaf below the other's parent is impossible.
+CHAINS = """
 def leaf_a(): pass
 def leaf_b(): pass
 def parent_a():
     leaf_a(); leaf_a(); leaf_a()
 def parent_b():
     leaf_b(); leaf_b(); leaf_b()
+"""
+
+FLUTTER = CHAINS + """
+import sys, time
+sys.setrecursionlimit(10000)
 def down(n):
     if n > 1:
         return down(n - 1)

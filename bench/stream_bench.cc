@@ -2,6 +2,7 @@
 // they are made of: the best of several rounds of each, taken in turns, in
 // processor time of the one thread that each takes.
 
+#include "must.h"
 #include "stream/compression.h"
 #include "stream/memory_stream.h"
 #include "stream/transform_chain.h"
@@ -78,16 +79,6 @@ class NoSink : public Sink {
  private:
   std::uint64_t position_ = 0;
 };
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "{}\n", result.error().message());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>)
-    return *std::move(result);
-}
 
 class Streams {
  public:
