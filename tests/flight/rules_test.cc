@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -335,6 +336,21 @@ TEST(Rules, ABatchWithATransferTooFewIsNoStuckNetwork) {
   const Job job =
       JobMaker().group("0", {0, 1}).rank(0, left, 100).rank(1, right, 90).job();
   EXPECT_EQ(verdict_text(job), "p2p_unmatched 0-1 possible");
+}
+
+// Each rank is somewhere else, and all are ahead of rank 0.
+TEST(Rules, AGroupInMorePlacesThanAreComparedStillNamesWhoIsBehind) {
+  constexpr int kRanks = 1500;
+  std::vector<int> members(kRanks);
+  std::iota(members.begin(), members.end(), 0);
+  JobMaker maker;
+  maker.group("0", members).group("1", {0});
+  maker.rank(0, {done(1), done(10, 1)});
+  for (int rank = 1; rank < kRanks; ++rank)
+    maker.rank(rank, {done(1), waiting(rank + 1)});
+  const Verdict verdict = diagnose(maker.job());
+  EXPECT_EQ(kind_name(verdict.kind), "never_joined");
+  EXPECT_EQ(rank_set_text(verdict.culprits), "0");
 }
 
 // R8
