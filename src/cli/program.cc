@@ -107,7 +107,9 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
     app = app->get_subcommands().front();
   std::string command =
       app == &program ? "postflight" : "postflight " + called(*app);
-  const std::vector<std::string> extras = program.remaining(true);
+  std::vector<std::string> extras = program.remaining(true);
+  // What follows is a program to run, and is not looked at.
+  extras.erase(std::ranges::find(extras, "--"), extras.end());
   if (extras.empty())
     return fmt::format("{} ({} --help)", error.what(), command);
   const std::string& word = extras.front();
