@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "profile/agent_memory.h"
+
 namespace postflight {
 namespace {
 
@@ -68,14 +70,9 @@ void* run(void*) {
 
 // "/proc/self/task/<tid>/syscall" in `path`.
 void write_path(pid_t tid, char* path) {
-  char digits[16];
-  int count = 0;
-  for (; tid != 0; tid /= 10)
-    digits[count++] = static_cast<char>('0' + tid % 10);
   for (const char* from = "/proc/self/task/"; *from != 0; ++from)
     *path++ = *from;
-  while (count != 0)
-    *path++ = digits[--count];
+  path = write_number(path, tid);
   for (const char* from = "/syscall"; *from != 0; ++from)
     *path++ = *from;
   *path = 0;

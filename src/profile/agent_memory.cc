@@ -10,6 +10,16 @@
 
 namespace postflight {
 
+char* write_number(char* to, int number) {
+  char digits[16];
+  int count = 0;
+  for (; number != 0; number /= 10)
+    digits[count++] = static_cast<char>('0' + number % 10);
+  while (count != 0)
+    *to++ = digits[--count];
+  return to;
+}
+
 std::byte* map_process_file(const char* folder, const char* suffix,
                             std::size_t size) {
   char path[kMostFolderBytes + 64];
@@ -18,12 +28,7 @@ std::byte* map_process_file(const char* folder, const char* suffix,
   std::memcpy(to, folder, length);
   to += length;
   *to++ = '/';
-  char digits[16];
-  int count = 0;
-  for (int pid = ::getpid(); pid != 0; pid /= 10)
-    digits[count++] = static_cast<char>('0' + pid % 10);
-  while (count != 0)
-    *to++ = digits[--count];
+  to = write_number(to, ::getpid());
   std::memcpy(to, suffix, std::strlen(suffix) + 1);
   const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)

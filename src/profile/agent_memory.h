@@ -11,6 +11,9 @@ namespace postflight {
 
 constexpr std::size_t kMostFolderBytes = 512;
 
+// Writes a positive number without asking for memory; the place behind it.
+char* write_number(char* to, int number);
+
 // The file <folder>/<pid><suffix> of this process, mapped and filled; null if
 // it cannot be. The folder's name is shorter than kMostFolderBytes.
 std::byte* map_process_file(const char* folder, const char* suffix,
