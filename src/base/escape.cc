@@ -1,5 +1,6 @@
 #include "base/escape.h"
 
+#include "base/code_points.h"
 #include "base/utf8.h"
 
 #include <algorithm>
@@ -13,32 +14,28 @@ namespace postflight {
 
 namespace {
 
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
 // Sorted. Emoji made of several joined by U+200D come apart; better so than
 // letting two different names look the same.
 constexpr std::array kNotPlain = {
-    Range{0x0000, 0x001F},    // C0 controls
-    Range{0x007F, 0x009F},    // DEL, C1 controls
-    Range{0x00AD, 0x00AD},    // soft hyphen
-    Range{0x034F, 0x034F},    // combining grapheme joiner
-    Range{0x061C, 0x061C},    // Arabic letter mark
-    Range{0x115F, 0x1160},    // Hangul fillers
-    Range{0x17B4, 0x17B5},    // Khmer inherent vowels
-    Range{0x180E, 0x180E},    // Mongolian vowel separator
-    Range{0x200B, 0x200F},    // zero width space and joiners, direction marks
-    Range{0x2028, 0x202E},    // line separators, embeddings, overrides
-    Range{0x2060, 0x206F},    // word joiner, isolates, invisible operators
-    Range{0x3164, 0x3164},    // Hangul filler
-    Range{0xFEFF, 0xFEFF},    // byte order mark
-    Range{0xFFA0, 0xFFA0},    // half width Hangul filler
-    Range{0xFFF9, 0xFFFB},    // interlinear annotations
-    Range{0x1BCA0, 0x1BCA3},  // shorthand format controls
-    Range{0x1D173, 0x1D17A},  // musical format controls
-    Range{0xE0000, 0xE007F},  // tags
+    CodePoints{0x0000, 0x001F},  // C0 controls
+    CodePoints{0x007F, 0x009F},  // DEL, C1 controls
+    CodePoints{0x00AD, 0x00AD},  // soft hyphen
+    CodePoints{0x034F, 0x034F},  // combining grapheme joiner
+    CodePoints{0x061C, 0x061C},  // Arabic letter mark
+    CodePoints{0x115F, 0x1160},  // Hangul fillers
+    CodePoints{0x17B4, 0x17B5},  // Khmer inherent vowels
+    CodePoints{0x180E, 0x180E},  // Mongolian vowel separator
+    CodePoints{0x200B,
+               0x200F},  // zero width space and joiners, direction marks
+    CodePoints{0x2028, 0x202E},    // line separators, embeddings, overrides
+    CodePoints{0x2060, 0x206F},    // word joiner, isolates, invisible operators
+    CodePoints{0x3164, 0x3164},    // Hangul filler
+    CodePoints{0xFEFF, 0xFEFF},    // byte order mark
+    CodePoints{0xFFA0, 0xFFA0},    // half width Hangul filler
+    CodePoints{0xFFF9, 0xFFFB},    // interlinear annotations
+    CodePoints{0x1BCA0, 0x1BCA3},  // shorthand format controls
+    CodePoints{0x1D173, 0x1D17A},  // musical format controls
+    CodePoints{0xE0000, 0xE007F},  // tags
 };
 
 bool is_printable_ascii(char byte) {
@@ -80,7 +77,7 @@ void append_ascii(std::string_view text, EscapeMode mode, std::string& out) {
 
 bool is_plain(char32_t code_point) {
   const auto* range =
-      std::ranges::lower_bound(kNotPlain, code_point, {}, &Range::last);
+      std::ranges::lower_bound(kNotPlain, code_point, {}, &CodePoints::last);
   return range == kNotPlain.end() || code_point < range->first;
 }
 

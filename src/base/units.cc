@@ -23,19 +23,19 @@ std::string two_parts(std::uint64_t value, std::uint64_t small_per_large,
 }
 
 std::string magnitude(std::uint64_t nanoseconds) {
-  constexpr std::uint64_t kMicrosecond = 1'000;
-  constexpr std::uint64_t kMillisecond = 1'000'000;
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  if (nanoseconds < kMicrosecond)
+  constexpr std::uint64_t kPerMicrosecond = 1'000;
+  constexpr std::uint64_t kPerMillisecond = 1'000'000;
+  constexpr std::uint64_t kPerSecond = 1'000'000'000;
+  if (nanoseconds < kPerMicrosecond)
     return fmt::format("{} ns", nanoseconds);
-  if (const auto count = rounded(nanoseconds, kMicrosecond); count < 1000)
+  if (const auto count = rounded(nanoseconds, kPerMicrosecond); count < 1000)
     return fmt::format("{} us", count);
-  if (const auto count = rounded(nanoseconds, kMillisecond); count < 1000)
+  if (const auto count = rounded(nanoseconds, kPerMillisecond); count < 1000)
     return fmt::format("{} ms", count);
-  if (const auto tenths = rounded(nanoseconds, kSecond / 10); tenths < 100)
+  if (const auto tenths = rounded(nanoseconds, kPerSecond / 10); tenths < 100)
     return tenths % 10 == 0 ? fmt::format("{} s", tenths / 10)
                             : fmt::format("{}.{} s", tenths / 10, tenths % 10);
-  const std::uint64_t seconds = rounded(nanoseconds, kSecond);
+  const std::uint64_t seconds = rounded(nanoseconds, kPerSecond);
   if (seconds < 60)
     return fmt::format("{} s", seconds);
   if (seconds < 3600)

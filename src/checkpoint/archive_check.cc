@@ -10,15 +10,13 @@
 #include "checkpoint/crc32.h"
 #include "checkpoint/storage_reader.h"
 #include "checkpoint/verification.h"
+#include "checkpoint/zip_format.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::uint64_t kLocalHeader = 30;
 constexpr std::uint16_t kHasDescriptor = 8;
-constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint16_t kTorchPadding = 0x4246;  // "FB"
-constexpr std::uint32_t kDescriptorSignature = 0x08074b50;
 
 class ArchiveCheck {
  public:
@@ -215,7 +213,7 @@ class ArchiveCheck {
   // The blocks after a local header's name: sizes, torch's padding of Zs.
   void check_extra(const ZipEntry& entry, std::uint64_t header,
                    std::uint64_t data) {
-    const std::uint64_t begin = header + kLocalHeader + entry.name.size();
+    const std::uint64_t begin = header + kLocalHeaderSize + entry.name.size();
     Cursor cursor(file_.bytes().subspan(begin, data - begin));
     while (cursor.remaining() >= 4) {
       const auto kind = *cursor.little_endian<std::uint16_t>();
@@ -266,10 +264,9 @@ class ArchiveCheck {
       return end;
     Cursor cursor(file_.bytes().subspan(end));
     const Result<Bytes> four = cursor.take(4);
-    const bool marked = four && load_little_endian<std::uint32_t>(
-                                    four->data()) == kDescriptorSignature;
+    const bool marked = four && as_text(*four) == kDescriptorSignature;
     const std::uint64_t skip = marked ? 4 : 0;
-    const bool wide = extent.offset - header - kLocalHeader >= 4 &&
+    const bool wide = extent.offset - header - kLocalHeaderSize >= 4 &&
                       is_wide(entry, header, extent.offset);
     const std::uint64_t size = skip + (wide ? 20 : 12);
     if (file_.size() - end < size ||
@@ -283,7 +280,7 @@ class ArchiveCheck {
 
   bool is_wide(const ZipEntry& entry, std::uint64_t header,
                std::uint64_t data) const {
-    const std::uint64_t begin = header + kLocalHeader + entry.name.size();
+    const std::uint64_t begin = header + kLocalHeaderSize + entry.name.size();
     return data - begin >= 4 &&
            load_little_endian<std::uint16_t>(file_.bytes().data() + begin) ==
                kZip64Extra;
@@ -296,8 +293,8 @@ class ArchiveCheck {
     const Bytes rest = file_.bytes().subspan(
         zip_.directory().end(), zip_.archive().end() - zip_.directory().end());
     const std::string_view text = as_text(rest);
-    std::uint64_t at = text.starts_with("PK\6\6") ? kWideEnd : 0;
-    if (rest.size() < at + kEnd || !text.substr(at).starts_with("PK\5\6"))
+    std::uint64_t at = text.starts_with(kZip64EndSignature) ? kWideEnd : 0;
+    if (rest.size() < at + kEnd || !text.substr(at).starts_with(kEndSignature))
       stray(zip_.directory().end(), zip_.archive().end(),
             "after the directory");
   }

@@ -1,6 +1,7 @@
 #include "checkpoint/archives.h"
 
 #include "checkpoint/zip_end.h"
+#include "checkpoint/zip_format.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +35,7 @@ Finding too_many(std::uint64_t end, std::uint64_t allowed) {
 // Bytes [begin, end) come after an archive and belong to none.
 Finding gap(Bytes file, std::uint64_t begin, std::uint64_t end) {
   const std::string where = fmt::format("byte {}", begin);
-  if (as_text(file.subspan(begin, end - begin)).starts_with("PK\3\4"))
+  if (as_text(file.subspan(begin, end - begin)).starts_with(kLocalSignature))
     return {.kind = "archive_cut",
             .severity = Severity::kError,
             .message = fmt::format(

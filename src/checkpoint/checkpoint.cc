@@ -4,14 +4,11 @@
 #include <system_error>
 
 #include "checkpoint/pickle_streams.h"
+#include "checkpoint/zip_format.h"
 #include "stream/tar_header.h"
 
 namespace postflight {
 namespace {
-
-bool starts_with(Bytes bytes, std::string_view magic) {
-  return as_text(bytes).starts_with(magic);
-}
 
 bool is_safetensors(Bytes bytes) {
   if (bytes.size() < 10 || bytes[8] != std::byte{'{'})
@@ -120,7 +117,7 @@ Result<Format> add_file(const std::filesystem::path& path,
   if (bytes.empty())
     return fail(ErrorKind::kCorrupt,
                 "{}: the file is empty; was its writer killed?", path.string());
-  if (starts_with(bytes, "PK\3\4")) {
+  if (as_text(bytes).starts_with(kLocalSignature)) {
     Result<Format> format = add_torch_zip(file, context);
     if (!format)
       return tl::unexpected(std::move(format.error()).in(path.string()));

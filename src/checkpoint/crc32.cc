@@ -175,9 +175,9 @@ std::uint32_t by_512_or_less(const std::byte* bytes, std::size_t size,
 // bytes are taken in rounds of eight stretches side by side. Each has a
 // register, which at the end of a round is folded onto the same stretch of the
 // next, and after the last one onto its neighbour.
-constexpr std::size_t kLanes = 8;
+constexpr std::size_t kStreams = 8;
 constexpr std::size_t kStretch = 16 << 10;
-constexpr std::size_t kRound = kLanes * kStretch;
+constexpr std::size_t kRound = kStreams * kStretch;
 constexpr Distance kToNeighbour = distance(kStretch);
 constexpr Distance kToNextRound = distance(kRound - kStretch + 64);
 
@@ -185,7 +185,7 @@ constexpr Distance kToNextRound = distance(kRound - kStretch + 64);
 [[gnu::target("avx512f,vpclmulqdq,pclmul,sse4.1")]] std::uint32_t by_lanes(
     const std::byte* bytes, std::size_t size, std::uint32_t crc) {
   constexpr std::size_t kAhead = 512;
-  __m512i lanes[kLanes] = {};
+  __m512i lanes[kStreams] = {};
   // Folded as it is, a front of zeros leaves nothing; the CRC so far goes onto
   // the first bytes.
   __m512i onto =
@@ -196,7 +196,7 @@ constexpr Distance kToNextRound = distance(kRound - kStretch + 64);
     by = wide(kToNextRound);
     for (std::size_t at = 0; at < kStretch; at += 64, by = step) {
 #pragma GCC unroll 8
-      for (std::size_t i = 0; i < kLanes; ++i) {
+      for (std::size_t i = 0; i < kStreams; ++i) {
         const std::byte* const from = bytes + i * kStretch + at;
         _mm_prefetch(reinterpret_cast<const char*>(from + kAhead), _MM_HINT_T0);
         lanes[i] = fold_wide(lanes[i], by, load_wide(from));
@@ -206,10 +206,10 @@ constexpr Distance kToNextRound = distance(kRound - kStretch + 64);
     }
   }
   by = wide(kToNeighbour);
-  for (std::size_t i = 1; i < kLanes; ++i)
+  for (std::size_t i = 1; i < kStreams; ++i)
     lanes[i] = fold_wide(lanes[i - 1], by, lanes[i]);
   alignas(64) std::byte left[64];
-  _mm512_store_si512(left, lanes[kLanes - 1]);
+  _mm512_store_si512(left, lanes[kStreams - 1]);
   return by_512_or_less(bytes, size,
                         by_128(left, sizeof(left), kEmptyRegister));
 }

@@ -12,6 +12,7 @@
 #include "checkpoint/storage_reader.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/verification.h"
+#include "checkpoint/zip_format.h"
 #include "stream/memory_stream.h"
 #include "stream/transform_chain.h"
 
@@ -28,7 +29,7 @@ const ExtensionRegistry& registry_of(const Checkpoint& checkpoint) {
 constexpr std::uint64_t kMostExpansion = 64;
 
 bool begins_zip(Bytes bytes) {
-  return as_text(bytes).starts_with("PK\3\4");
+  return as_text(bytes).starts_with(kLocalSignature);
 }
 
 class ItemTensor : public AssemblyItem {

@@ -4,7 +4,6 @@
 #include <span>
 #include <string_view>
 
-#define ZLIB_CONST
 #include <zlib.h>
 
 namespace postflight {

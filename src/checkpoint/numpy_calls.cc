@@ -8,10 +8,6 @@
 namespace postflight {
 namespace {
 
-std::span<const Value> tuple_items(const Value& value) {
-  return value.is(Kind::kTuple) ? value.items() : std::span<const Value>();
-}
-
 struct ArrayType {
   Dtype dtype;
   bool big_endian = false;
@@ -56,7 +52,7 @@ std::uint32_t TreeBuilder::inside_storage(const Value& bytes, bool big_endian) {
   } else if (bytes.is(Kind::kObject)) {
     const Object& object = bytes.object();
     const std::span<const Value> arguments = tuple_items(object.arguments);
-    if (call_of(object.callable) != Call::kPlain)
+    if (call_of(object.callable) != KnownCall::kPlain)
       return kNoIndex;
     if (!arguments.empty()) {
       if (arguments[0].is(Kind::kBytes)) {
@@ -90,7 +86,7 @@ std::uint32_t TreeBuilder::inside_storage(const Value& bytes, bool big_endian) {
   return known - 1;
 }
 
-bool TreeBuilder::describe_array(const Object& object, Call call,
+bool TreeBuilder::describe_array(const Object& object, KnownCall call,
                                  TensorDescription& to) {
   std::span<const Value> from = tuple_items(object.arguments);
   Value dtype;
@@ -98,7 +94,7 @@ bool TreeBuilder::describe_array(const Object& object, Call call,
   bool fortran = false;
   Tensor& tensor = to.tensor;
   std::span<const std::int64_t> shape;
-  if (call == Call::kNdarray) {
+  if (call == KnownCall::kNdarray) {
     if (object.states.size == 0)
       return false;
     from = tuple_items(object.states.data[0]);
@@ -108,7 +104,7 @@ bool TreeBuilder::describe_array(const Object& object, Call call,
     dtype = from[2];
     fortran = from[3].boolean();
     bytes = from[4];
-  } else if (call == Call::kScalar) {
+  } else if (call == KnownCall::kScalar) {
     if (from.size() < 2)
       return false;
     dtype = from[0];
@@ -130,7 +126,7 @@ bool TreeBuilder::describe_array(const Object& object, Call call,
   tensor.dtype = type->dtype;
   tensor.storage = storage;
   tensor.shape = shape;
-  tensor.type = call == Call::kScalar ? "numpy.generic" : "numpy.ndarray";
+  tensor.type = call == KnownCall::kScalar ? "numpy.generic" : "numpy.ndarray";
   std::int64_t* const stride = tree_.arena.allocate<std::int64_t>(shape.size());
   std::int64_t step = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {

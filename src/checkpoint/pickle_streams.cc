@@ -5,16 +5,11 @@
 
 #include "checkpoint/archives.h"
 #include "checkpoint/inflate.h"
+#include "checkpoint/zip_format.h"
 #include "pickle/machine.h"
 
 namespace postflight {
 namespace {
-
-constexpr std::string_view kLocalHeader = "PK\3\4";
-
-bool starts_with(Bytes bytes, std::string_view magic) {
-  return as_text(bytes).starts_with(magic);
-}
 
 bool starts_like_pickle(Bytes bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x80} &&
@@ -72,7 +67,7 @@ std::string_view guess_format(Bytes file) {
   if (file.size() > 262 && as_text(file).substr(257, 5) == "ustar")
     return "a tar file; unpack it first (tar -x)";
   for (const Magic& magic : kOtherFormats)
-    if (starts_with(file, magic.bytes))
+    if (as_text(file).starts_with(magic.bytes))
       return magic.what;
   return "something else";
 }
@@ -146,7 +141,7 @@ class Finder {
     const std::optional<std::uint64_t> start =
         entry.method != 0 ? std::nullopt
                           : moved(offset, directory.extent(entry)->offset);
-    if (starts_with(bytes, kLocalHeader)) {
+    if (as_text(bytes).starts_with(kLocalSignature)) {
       search_nested(std::move(*contents), start, place, depth);
       return;
     }
@@ -167,7 +162,8 @@ class Finder {
                                                 ? std::vector<std::byte>()
                                                 : inflate_front(*bytes, kFront);
     const Bytes front = entry.method == 0 ? *bytes : Bytes(inflated);
-    return starts_like_pickle(front) || starts_with(front, kLocalHeader);
+    return starts_like_pickle(front) ||
+           as_text(front).starts_with(kLocalSignature);
   }
 
   // Takes what an entry costs out of the allowance; a finding if it is spent.
@@ -224,19 +220,20 @@ class Finder {
   // a pickle says itself where it ends.
   void salvage(Bytes bytes, std::optional<std::uint64_t> offset,
                const std::string& where) {
-    constexpr std::size_t kHeader = 30;
-    if (bytes.size() < kHeader || !starts_with(bytes, kLocalHeader))
+    if (bytes.size() < kLocalHeaderSize ||
+        !as_text(bytes).starts_with(kLocalSignature))
       return;
     const auto method = load_little_endian<std::uint16_t>(&bytes[8]);
     const std::size_t name_size = load_little_endian<std::uint16_t>(&bytes[26]);
     const std::size_t extra = load_little_endian<std::uint16_t>(&bytes[28]);
-    if (method != 0 || bytes.size() < kHeader + name_size + extra)
+    if (method != 0 || bytes.size() < kLocalHeaderSize + name_size + extra)
       return;
-    const std::string_view full = as_text(bytes.subspan(kHeader, name_size));
+    const std::string_view full =
+        as_text(bytes.subspan(kLocalHeaderSize, name_size));
     if (!has_pickle_name(full))
       return;
     const std::string name = shown_name(full);
-    const std::size_t start = kHeader + name_size + extra;
+    const std::size_t start = kLocalHeaderSize + name_size + extra;
     result_.streams.push_back(
         {where + name, moved(offset, start), {bytes.subspan(start), {}}, true});
     add({"first_record_only", Severity::kError,
@@ -279,7 +276,7 @@ Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
   if (file.empty())
     return fail(ErrorKind::kCorrupt,
                 "the file is empty; was its writer killed?");
-  if (starts_with(file, kLocalHeader)) {
+  if (as_text(file).starts_with(kLocalSignature)) {
     Finder finder(limits, allowance);
     finder.search_archives(file, 0, "", 0);
     PickleStreams found = finder.take();

@@ -9,8 +9,6 @@ namespace {
 
 // The part of a cache that one thread can hope for.
 constexpr std::uint64_t kCache = 8 << 20;
-constexpr std::size_t kLine = 64;
-
 void copy_line(const std::byte* from, std::byte* to) {
   const auto* const source = reinterpret_cast<const __m128i*>(from);
   auto* const target = reinterpret_cast<__m128i*>(to);
@@ -28,16 +26,16 @@ StreamCopy::~StreamCopy() {
 }
 
 void StreamCopy::copy(Bytes from, std::span<std::byte> to) const {
-  if (!past_cache_ || from.size() < 4 * kLine) {
+  if (!past_cache_ || from.size() < 4 * kCacheLine) {
     copy_bytes(from, to);
     return;
   }
   const std::size_t into_line =
-      reinterpret_cast<std::uintptr_t>(to.data()) % kLine;
-  const std::size_t ahead = (kLine - into_line) % kLine;
+      reinterpret_cast<std::uintptr_t>(to.data()) % kCacheLine;
+  const std::size_t ahead = (kCacheLine - into_line) % kCacheLine;
   copy_bytes(from.first(ahead), to);
   std::size_t at = ahead;
-  for (; at + kLine <= from.size(); at += kLine)
+  for (; at + kCacheLine <= from.size(); at += kCacheLine)
     copy_line(from.data() + at, to.data() + at);
   copy_bytes(from.subspan(at), to.subspan(at));
 }

@@ -8,6 +8,8 @@
 
 namespace postflight {
 
+constexpr std::uint64_t kCacheLine = 64;
+
 // Copies many pieces of bytes to where they are wanted. What is larger than a
 // cache goes past it: a line that is written whole need not be read first, and
 // 4 KiB pieces are copied in two thirds of the time memcpy takes.

@@ -11,12 +11,12 @@ namespace postflight {
 namespace {
 
 // Both walks recurse as deep as the template's author nested it, up to here.
-constexpr int kDeepest = 200;
+constexpr int kDeepestTemplate = 200;
 
 Result<Template> convert(const Value& value, int depth) {
-  if (depth > kDeepest)
+  if (depth > kDeepestTemplate)
     return fail(ErrorKind::kRefused, "the template nests more than {} deep",
-                kDeepest);
+                kDeepestTemplate);
   Template made;
   if (value.is(Kind::kNone))
     return made;

@@ -10,73 +10,74 @@
 namespace postflight {
 namespace {
 
-struct KnownCall {
+struct NamedCall {
   std::string_view name;
-  Call call;
+  KnownCall call;
 };
 
 // In any module of torch.
 constexpr std::array kTorchCalls = {
-    KnownCall{"_rebuild_tensor_v2", Call::kTensor},
-    KnownCall{"_rebuild_parameter", Call::kParameter},
-    KnownCall{"_rebuild_tensor_v3", Call::kTensorV3},
-    KnownCall{"_rebuild_tensor", Call::kTensor},
-    KnownCall{"_rebuild_parameter_with_state", Call::kParameter},
-    KnownCall{"_rebuild_from_type_v2", Call::kFromType},
-    KnownCall{"_rebuild_from_type", Call::kFromType},
-    KnownCall{"_rebuild_sparse_tensor", Call::kSparse},
-    KnownCall{"_rebuild_sparse_csr_tensor", Call::kSparse},
-    KnownCall{"_rebuild_qtensor", Call::kQuantized},
-    KnownCall{"_rebuild_nested_tensor", Call::kNested},
-    KnownCall{"_rebuild_njt", Call::kJagged},
-    KnownCall{"_rebuild_meta_tensor_no_storage", Call::kMeta},
-    KnownCall{"_rebuild_device_tensor_from_cpu_tensor", Call::kFromCpu},
-    KnownCall{"_rebuild_device_tensor_from_numpy", Call::kFromCpu},
-    KnownCall{"_rebuild_xla_tensor", Call::kFromCpu},
-    KnownCall{"_rebuild_wrapper_subclass", Call::kWrapper},
-    KnownCall{"ShardedTensor", Call::kShardedTensor},
-    KnownCall{"Size", Call::kSize},
-    KnownCall{"device", Call::kPlain},
-    KnownCall{"_get_layout", Call::kPlain},
-    KnownCall{"build_intlist", Call::kSameAsArgument},
-    KnownCall{"build_tensorlist", Call::kSameAsArgument},
-    KnownCall{"build_doublelist", Call::kSameAsArgument},
-    KnownCall{"build_boollist", Call::kSameAsArgument},
-    KnownCall{"restore_type_tag", Call::kSameAsArgument},
+    NamedCall{"_rebuild_tensor_v2", KnownCall::kTensor},
+    NamedCall{"_rebuild_parameter", KnownCall::kParameter},
+    NamedCall{"_rebuild_tensor_v3", KnownCall::kTensorV3},
+    NamedCall{"_rebuild_tensor", KnownCall::kTensor},
+    NamedCall{"_rebuild_parameter_with_state", KnownCall::kParameter},
+    NamedCall{"_rebuild_from_type_v2", KnownCall::kFromType},
+    NamedCall{"_rebuild_from_type", KnownCall::kFromType},
+    NamedCall{"_rebuild_sparse_tensor", KnownCall::kSparse},
+    NamedCall{"_rebuild_sparse_csr_tensor", KnownCall::kSparse},
+    NamedCall{"_rebuild_qtensor", KnownCall::kQuantized},
+    NamedCall{"_rebuild_nested_tensor", KnownCall::kNested},
+    NamedCall{"_rebuild_njt", KnownCall::kJagged},
+    NamedCall{"_rebuild_meta_tensor_no_storage", KnownCall::kMeta},
+    NamedCall{"_rebuild_device_tensor_from_cpu_tensor", KnownCall::kFromCpu},
+    NamedCall{"_rebuild_device_tensor_from_numpy", KnownCall::kFromCpu},
+    NamedCall{"_rebuild_xla_tensor", KnownCall::kFromCpu},
+    NamedCall{"_rebuild_wrapper_subclass", KnownCall::kWrapper},
+    NamedCall{"ShardedTensor", KnownCall::kShardedTensor},
+    NamedCall{"Size", KnownCall::kSize},
+    NamedCall{"device", KnownCall::kPlain},
+    NamedCall{"_get_layout", KnownCall::kPlain},
+    NamedCall{"build_intlist", KnownCall::kSameAsArgument},
+    NamedCall{"build_tensorlist", KnownCall::kSameAsArgument},
+    NamedCall{"build_doublelist", KnownCall::kSameAsArgument},
+    NamedCall{"build_boollist", KnownCall::kSameAsArgument},
+    NamedCall{"restore_type_tag", KnownCall::kSameAsArgument},
 };
 
 constexpr std::array kPythonCalls = {
-    KnownCall{"OrderedDict", Call::kDict},
-    KnownCall{"defaultdict", Call::kDefaultDict},
-    KnownCall{"Counter", Call::kCounter},
-    KnownCall{"dict", Call::kDict},
-    KnownCall{"set", Call::kSet},
-    KnownCall{"frozenset", Call::kSet},
-    KnownCall{"list", Call::kList},
-    KnownCall{"deque", Call::kList},
-    KnownCall{"bytes", Call::kPlain},
-    KnownCall{"bytearray", Call::kPlain},
-    KnownCall{"complex", Call::kPlain},
-    KnownCall{"slice", Call::kPlain},
-    KnownCall{"range", Call::kPlain},
-    KnownCall{"xrange", Call::kPlain},
-    KnownCall{"encode", Call::kPlain},
+    NamedCall{"OrderedDict", KnownCall::kDict},
+    NamedCall{"defaultdict", KnownCall::kDefaultDict},
+    NamedCall{"Counter", KnownCall::kCounter},
+    NamedCall{"dict", KnownCall::kDict},
+    NamedCall{"set", KnownCall::kSet},
+    NamedCall{"frozenset", KnownCall::kSet},
+    NamedCall{"list", KnownCall::kList},
+    NamedCall{"deque", KnownCall::kList},
+    NamedCall{"bytes", KnownCall::kPlain},
+    NamedCall{"bytearray", KnownCall::kPlain},
+    NamedCall{"complex", KnownCall::kPlain},
+    NamedCall{"slice", KnownCall::kPlain},
+    NamedCall{"range", KnownCall::kPlain},
+    NamedCall{"xrange", KnownCall::kPlain},
+    NamedCall{"encode", KnownCall::kPlain},
 };
 
 constexpr std::array kNumpyCalls = {
-    KnownCall{"_reconstruct", Call::kNdarray},
-    KnownCall{"scalar", Call::kScalar},
-    KnownCall{"_frombuffer", Call::kFromBuffer},
-    KnownCall{"dtype", Call::kPlain},
+    NamedCall{"_reconstruct", KnownCall::kNdarray},
+    NamedCall{"scalar", KnownCall::kScalar},
+    NamedCall{"_frombuffer", KnownCall::kFromBuffer},
+    NamedCall{"dtype", KnownCall::kPlain},
 };
 
 template <std::size_t kCount>
-Call find(const std::array<KnownCall, kCount>& calls, std::string_view name) {
-  const auto* const found = std::ranges::find(calls, name, &KnownCall::name);
-  return found == calls.end() ? Call::kUnknown : found->call;
+KnownCall find(const std::array<NamedCall, kCount>& calls,
+               std::string_view name) {
+  const auto* const found = std::ranges::find(calls, name, &NamedCall::name);
+  return found == calls.end() ? KnownCall::kUnknown : found->call;
 }
 
-Call classify(const Global& global) {
+KnownCall classify(const Global& global) {
   const std::string_view module = global.module;
   if (module.starts_with("torch"))
     return find(kTorchCalls, global.name);
@@ -87,8 +88,8 @@ Call classify(const Global& global) {
     return find(kNumpyCalls, global.name);
   if (module.starts_with("pathlib") || module == "datetime" ||
       module == "uuid" || module == "fractions" || module == "decimal")
-    return Call::kPlain;
-  return Call::kUnknown;
+    return KnownCall::kPlain;
+  return KnownCall::kUnknown;
 }
 
 std::optional<std::uint64_t> size_of(const Value& value) {
@@ -109,10 +110,6 @@ std::optional<Dtype> dtype_value(const Value& value) {
   if (!value.is(Kind::kGlobal) || value.global().module != "torch")
     return std::nullopt;
   return dtype_named(value.global().name);
-}
-
-std::span<const Value> tuple_items(const Value& value) {
-  return value.is(Kind::kTuple) ? value.items() : std::span<const Value>();
 }
 
 // The one text among a call's arguments: torch.device('cpu'), _get_layout(..).
@@ -163,20 +160,20 @@ bool read_storage_id(const Value& id, StorageReference& reference) {
   return true;
 }
 
-Call TreeBuilder::call_of(const Value& callable) {
+KnownCall TreeBuilder::call_of(const Value& callable) {
   if (!callable.is(Kind::kGlobal))
-    return Call::kUnknown;
+    return KnownCall::kUnknown;
   std::uint32_t& known = calls_[&callable.global()];
   if (known == 0)
     known = static_cast<std::uint32_t>(classify(callable.global())) + 1;
-  return static_cast<Call>(known - 1);
+  return static_cast<KnownCall>(known - 1);
 }
 
 bool TreeBuilder::numbers(const Value& value,
                           std::span<const std::int64_t>& to) {
   Value tuple = value;
   if (value.is(Kind::kObject) &&
-      call_of(value.object().callable) == Call::kSize &&
+      call_of(value.object().callable) == KnownCall::kSize &&
       tuple_items(value.object().arguments).size() == 1)
     tuple = tuple_items(value.object().arguments)[0];
   if (!tuple.is(Kind::kTuple) && !tuple.is(Kind::kList))
@@ -251,13 +248,13 @@ bool TreeBuilder::describe_value(const Value& value, TensorDescription& to,
   if (!value.is(Kind::kObject))
     return false;
   const Object& object = value.object();
-  const Call call = call_of(object.callable);
+  const KnownCall call = call_of(object.callable);
   switch (call) {
-    case Call::kNdarray:
-    case Call::kScalar:
-    case Call::kFromBuffer:
+    case KnownCall::kNdarray:
+    case KnownCall::kScalar:
+    case KnownCall::kFromBuffer:
       return describe_array(object, call, to);
-    case Call::kShardedTensor:
+    case KnownCall::kShardedTensor:
       return describe_sharded(object, to);
     default:
       break;
@@ -269,14 +266,14 @@ bool TreeBuilder::describe_value(const Value& value, TensorDescription& to,
   return true;
 }
 
-bool TreeBuilder::describe(Call call, std::span<const Value> arguments,
+bool TreeBuilder::describe(KnownCall call, std::span<const Value> arguments,
                            TensorDescription& to, int depth) {
   switch (call) {
-    case Call::kTensor:
-    case Call::kTensorV3:
-    case Call::kQuantized:
+    case KnownCall::kTensor:
+    case KnownCall::kTensorV3:
+    case KnownCall::kQuantized:
       return describe_strided(call, arguments, to);
-    case Call::kParameter:
+    case KnownCall::kParameter:
       if (arguments.size() < 2 || !describe_value(arguments[0], to, depth + 1))
         return false;
       to.tensor.role = TensorRole::kParameter;
@@ -284,11 +281,11 @@ bool TreeBuilder::describe(Call call, std::span<const Value> arguments,
       if (arguments.size() > 3)
         add_state(arguments[3], to.parts);
       return true;
-    case Call::kFromType:
+    case KnownCall::kFromType:
       return describe_from_type(arguments, to, depth);
-    case Call::kSparse:
+    case KnownCall::kSparse:
       return describe_sparse(arguments, to, depth);
-    case Call::kNested: {
+    case KnownCall::kNested: {
       TensorDescription buffer;
       if (arguments.size() != 4 ||
           !describe_value(arguments[0], buffer, depth + 1))
@@ -303,7 +300,7 @@ bool TreeBuilder::describe(Call call, std::span<const Value> arguments,
       to.tensor.shape_known = false;
       return true;
     }
-    case Call::kJagged: {
+    case KnownCall::kJagged: {
       if (arguments.size() != 1 || !arguments[0].is(Kind::kDict))
         return false;
       add_state(arguments[0], to.parts);
@@ -317,7 +314,7 @@ bool TreeBuilder::describe(Call call, std::span<const Value> arguments,
       to.tensor.shape_known = false;
       return true;
     }
-    case Call::kMeta: {
+    case KnownCall::kMeta: {
       const auto dtype =
           arguments.size() >= 4 ? dtype_value(arguments[0]) : std::nullopt;
       if (!dtype || !numbers(arguments[1], to.tensor.shape) ||
@@ -328,14 +325,14 @@ bool TreeBuilder::describe(Call call, std::span<const Value> arguments,
       to.tensor.requires_grad = is_true(arguments[3]);
       return true;
     }
-    case Call::kFromCpu:
+    case KnownCall::kFromCpu:
       if (arguments.size() < 4 || !describe_value(arguments[0], to, depth + 1))
         return false;
       if (const auto device = text_argument(arguments[2]); !device.empty())
         to.tensor.device = device;
       to.tensor.requires_grad = is_true(arguments[3]);
       return true;
-    case Call::kWrapper: {
+    case KnownCall::kWrapper: {
       const auto dtype =
           arguments.size() >= 8 ? dtype_value(arguments[1]) : std::nullopt;
       if (!dtype || !arguments[0].is(Kind::kGlobal) ||
@@ -354,11 +351,12 @@ bool TreeBuilder::describe(Call call, std::span<const Value> arguments,
   }
 }
 
-bool TreeBuilder::describe_strided(Call call, std::span<const Value> arguments,
+bool TreeBuilder::describe_strided(KnownCall call,
+                                   std::span<const Value> arguments,
                                    TensorDescription& to) {
-  const std::size_t fewest = call == Call::kTensor     ? 4
-                             : call == Call::kTensorV3 ? 7
-                                                       : 6;
+  const std::size_t fewest = call == KnownCall::kTensor     ? 4
+                             : call == KnownCall::kTensorV3 ? 7
+                                                            : 6;
   StorageReference reference;
   if (arguments.size() < fewest || !attach(arguments[0], to, reference))
     return false;
@@ -370,13 +368,13 @@ bool TreeBuilder::describe_strided(Call call, std::span<const Value> arguments,
       !numbers(arguments[3], tensor.stride))
     return false;
   tensor.offset = *moved;
-  if (call == Call::kTensorV3) {
+  if (call == KnownCall::kTensorV3) {
     const auto dtype = dtype_value(arguments[6]);
     if (!dtype)
       return false;
     tensor.dtype = *dtype;
   }
-  if (call == Call::kQuantized) {
+  if (call == KnownCall::kQuantized) {
     const std::span<const Value> how = tuple_items(arguments[4]);
     tensor.requires_grad = is_true(arguments[5]);
     constexpr std::string_view kWhole[] = {"qscheme", "scale", "zero_point"};
@@ -386,7 +384,7 @@ bool TreeBuilder::describe_strided(Call call, std::span<const Value> arguments,
       add_part(to, how.size() > 3 ? kChannels[i] : kWhole[i], how[i]);
   } else {
     tensor.requires_grad = truth(arguments, 4);
-    const std::size_t metadata = call == Call::kTensor ? 6 : 7;
+    const std::size_t metadata = call == KnownCall::kTensor ? 6 : 7;
     if (arguments.size() > metadata && arguments[metadata].is(Kind::kDict)) {
       const Value* const conj = arguments[metadata].find("conj");
       const Value* const neg = arguments[metadata].find("neg");

@@ -5,11 +5,12 @@
 
 #include "base/json_string.h"
 #include "checkpoint/crc32.h"
+#include "checkpoint/zip_format.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kStreamPiece = 1 << 20;
 
 template <class T>
 void append_number(std::string& to, T value) {
@@ -66,7 +67,7 @@ class NpzWriter {
       stem += '_';
     const std::string name = stem + ".npy";
     Entry entry{name, at_, 0, 0};
-    std::string local = "PK\3\4";
+    std::string local(kLocalSignature);
     append_number(local, std::uint16_t{45});
     append_number(local, std::uint16_t{0x0808});
     local.append(10, '\0');  // method, time, and the CRC, which comes later
@@ -82,12 +83,13 @@ class NpzWriter {
     TRY(write(header));
     entry.crc = crc32_of(as_bytes(header));
     entry.size = header.size() + named.tensor->bytes();
-    TRY(reader_.stream(*named.tensor, kPiece, [&](Bytes piece) -> Result<> {
-      entry.crc = crc32_of(piece, entry.crc);
-      at_ += piece.size();
-      return sink_(piece);
-    }));
-    std::string descriptor = "PK\7\10";
+    TRY(reader_.stream(*named.tensor, kStreamPiece,
+                       [&](Bytes piece) -> Result<> {
+                         entry.crc = crc32_of(piece, entry.crc);
+                         at_ += piece.size();
+                         return sink_(piece);
+                       }));
+    std::string descriptor(kDescriptorSignature);
     append_number(descriptor, entry.crc);
     append_number(descriptor, entry.size);
     append_number(descriptor, entry.size);
@@ -99,7 +101,7 @@ class NpzWriter {
   Result<> finish() {
     const std::uint64_t begin = at_;
     for (const Entry& entry : entries_) {
-      std::string line = "PK\1\2";
+      std::string line(kEntrySignature);
       append_number(line, std::uint16_t{45});
       append_number(line, std::uint16_t{45});
       append_number(line, std::uint16_t{0x0808});
@@ -121,7 +123,7 @@ class NpzWriter {
       TRY(write(line));
     }
     const std::uint64_t size = at_ - begin;
-    std::string end = "PK\6\6";
+    std::string end(kZip64EndSignature);
     append_number(end, std::uint64_t{44});
     append_number(end, std::uint16_t{45});
     append_number(end, std::uint16_t{45});
@@ -130,11 +132,11 @@ class NpzWriter {
     append_number(end, std::uint64_t{entries_.size()});
     append_number(end, size);
     append_number(end, begin);
-    end += "PK\6\7";
+    end += kLocatorSignature;
     append_number(end, std::uint32_t{0});
     append_number(end, std::uint64_t{begin + size});
     append_number(end, std::uint32_t{1});
-    end += "PK\5\6";
+    end += kEndSignature;
     append_number(end, std::uint32_t{0});
     const auto few = static_cast<std::uint16_t>(
         std::min<std::size_t>(entries_.size(), 0xffff));
@@ -205,7 +207,7 @@ Result<> write_safetensors(const TensorReader& reader,
   append_number(front, static_cast<std::uint64_t>(header.size()));
   TRY(send(sink, front + header));
   for (const NamedTensor* const named : order)
-    TRY(reader.stream(*named->tensor, kPiece, sink));
+    TRY(reader.stream(*named->tensor, kStreamPiece, sink));
   return {};
 }
 
@@ -222,7 +224,7 @@ Result<> export_tensors(const TensorReader& reader, ExportFormat format,
                     ".npz or .safetensors",
                     tensors.size());
       TRY(send(sink, npy_header(*tensors[0].tensor)));
-      return reader.stream(*tensors[0].tensor, kPiece, sink);
+      return reader.stream(*tensors[0].tensor, kStreamPiece, sink);
     case ExportFormat::kNpz: {
       NpzWriter writer(reader, sink);
       for (const NamedTensor& named : tensors)
@@ -231,7 +233,7 @@ Result<> export_tensors(const TensorReader& reader, ExportFormat format,
     }
     case ExportFormat::kRaw:
       for (const NamedTensor& named : tensors)
-        TRY(reader.stream(*named.tensor, kPiece, sink));
+        TRY(reader.stream(*named.tensor, kStreamPiece, sink));
       return {};
     case ExportFormat::kSafetensors:
       return write_safetensors(reader, tensors, sink);

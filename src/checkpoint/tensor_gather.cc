@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "base/worker_pool.h"
+#include "checkpoint/stream_copy.h"
 #include "checkpoint/strided_copy.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::uint64_t kLongestGap = 4096;
 constexpr std::uint64_t kBlock = 1 << 20;
 
 struct Plan {
@@ -80,9 +80,9 @@ class Gatherer {
       --block;
     }
     // Whole lines of the target are written when the share is a multiple.
-    constexpr std::uint64_t kLine = 32;
-    if (share > kLine)
-      share -= share % kLine;
+    constexpr std::uint64_t kWholeLines = 32;
+    if (share > kWholeLines)
+      share -= share % kWholeLines;
     std::vector<CopyDimension> outer(
         dimensions.begin(),
         dimensions.begin() + static_cast<std::ptrdiff_t>(block));
@@ -180,12 +180,11 @@ bool gather_mapped(const StorageReader& reader, const Tensor& tensor,
   // The outermost dimension in bands, whose ends are those of lines.
   constexpr std::uint64_t kOneBand = 64 << 20;
   constexpr std::uint64_t kBandOfMany = 8 << 20;
-  constexpr std::uint64_t kLine = 64;
   const WorkerPool pool(threads);
   const CopyDimension outermost = dimensions[0];
   std::uint64_t share =
       (pool.threads() == 1 ? kOneBand : kBandOfMany) / outermost.from_step;
-  share = std::max(kLine, share - share % kLine);
+  share = std::max(kCacheLine, share - share % kCacheLine);
   const std::uint64_t rest =
       extent - (outermost.count - 1) * outermost.from_step;
   const std::uint64_t bands = (outermost.count + share - 1) / share;

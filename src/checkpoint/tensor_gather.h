@@ -8,6 +8,9 @@
 
 namespace postflight {
 
+// What lies between two wanted pieces is read too, up to a page.
+constexpr std::uint64_t kLongestGap = 4096;
+
 // Reads the elements of a tensor that is known to stay inside its storage into
 // row-major order, as they lie there.
 //

@@ -20,8 +20,7 @@ constexpr std::size_t kCrcPiece = 256 << 10;
 // Neighbours are read in one go up to so many bytes, and larger tensors are
 // shared out among threads in pieces of so many.
 constexpr std::uint64_t kTogether = 1 << 20;
-constexpr std::uint64_t kPiece = 8 << 20;
-constexpr std::uint64_t kLongestGap = 4096;
+constexpr std::uint64_t kReadAtOnce = 8 << 20;
 
 bool needs_finish(const Tensor& tensor, const Storage& storage) {
   return tensor.conjugated || tensor.negated ||
@@ -249,11 +248,11 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     }
     const std::uint64_t begin =
         reader.extent()->offset + tensor.offset * tensor.dtype.size;
-    for (std::uint64_t at = 0; at < target.to.size(); at += kPiece)
+    for (std::uint64_t at = 0; at < target.to.size(); at += kReadAtOnce)
       straight.push_back(
           {reader.file(), begin + at,
-           target.to.subspan(
-               at, std::min<std::uint64_t>(kPiece, target.to.size() - at))});
+           target.to.subspan(at, std::min<std::uint64_t>(
+                                     kReadAtOnce, target.to.size() - at))});
   }
   std::ranges::sort(straight, [](const Straight& a, const Straight& b) {
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;

@@ -4,22 +4,16 @@
 #include <charconv>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace postflight {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ')
-    text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ')
-    text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> parts;
   for (;;) {
     const std::size_t end = text.find(at);
-    parts.push_back(trimmed(text.substr(0, end)));
+    parts.push_back(trimmed(text.substr(0, end), " "));
     if (end == text.npos)
       return parts;
     text.remove_prefix(end + 1);
@@ -81,7 +75,7 @@ SliceRange whole(std::int64_t size) {
 
 Result<std::vector<SliceRange>> parse_slice(
     std::string_view text, std::span<const std::int64_t> shape) {
-  std::string_view inner = trimmed(text);
+  std::string_view inner = trimmed(text, " ");
   if (inner.starts_with('[') && inner.ends_with(']'))
     inner = inner.substr(1, inner.size() - 2);
   std::vector<std::string_view> parts = split(inner, ',');

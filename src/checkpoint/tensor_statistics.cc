@@ -118,13 +118,12 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
 
 Result<TensorStatistics> statistics_of(const TensorReader& reader,
                                        const Tensor& tensor) {
-  constexpr std::size_t kPiece = 1 << 20;
   TensorStatistics found;
   double mean = 0;
   double squares = 0;  // Welford: the sum of squared distances from the mean
   std::uint64_t count = 0;
   const std::size_t size = tensor.dtype.size;
-  TRY(reader.stream(tensor, kPiece, [&](Bytes piece) -> Result<> {
+  TRY(reader.stream(tensor, 1 << 20, [&](Bytes piece) -> Result<> {
     for (std::size_t at = 0; at + size <= piece.size(); at += size) {
       const auto value = element_value(tensor.dtype, &piece[at]);
       ++found.elements;

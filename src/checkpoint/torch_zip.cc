@@ -7,13 +7,13 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/exported_weights.h"
+#include "checkpoint/zip_format.h"
 #include "checkpoint/zip_salvage.h"
 #include "stream/memory_stream.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::uint16_t kStored = 0;
 // What exported programs of torch before 2.8 hold.
 constexpr std::string_view kOldWeights[] = {"serialized_state_dict.pt",
                                             "serialized_constants.pt",
@@ -351,7 +351,7 @@ class TorchZip {
         nested_bytes_ > data_.size())
       return false;
     Result<std::unique_ptr<DataFile>> file = nested_file(entry);
-    if (!file || !as_text((*file)->bytes()).starts_with("PK\3\4"))
+    if (!file || !as_text((*file)->bytes()).starts_with(kLocalSignature))
       return false;
     const Tree& tree = checkpoint_.tree;
     const std::size_t nodes = tree.nodes.size();

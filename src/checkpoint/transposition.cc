@@ -22,6 +22,8 @@
 #include <cstring>
 #include <vector>
 
+#include "checkpoint/stream_copy.h"
+
 // g++ 12 warns of a placeholder inside its own intrinsics (its bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -31,14 +33,13 @@
 namespace postflight {
 namespace {
 
-constexpr std::uint64_t kLine = 64;
 constexpr std::uint64_t kPagesAtOnce = 1024;
 
 template <std::size_t kSize>
 constexpr std::uint64_t kSide = 16 / kSize;  // of a square
 
 template <std::size_t kSize>
-constexpr std::uint64_t kInLine = kLine / kSize;  // elements
+constexpr std::uint64_t kInLine = kCacheLine / kSize;  // elements
 
 // The edges, element by element.
 template <std::size_t kSize>
@@ -49,7 +50,7 @@ void turn_plain(const Transposition& box) {
                   box.from + row * box.from_row + column * kSize, kSize);
 }
 
-__m128i load(const std::byte* from) {
+__m128i load_unaligned(const std::byte* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
@@ -80,19 +81,19 @@ __m128i unpack_high(__m128i a, __m128i b) {
 template <std::size_t kSize>
 void turn_square(const std::byte* from, std::uint64_t from_row, std::byte* to,
                  std::uint64_t to_column) {
-  constexpr std::uint64_t kRows = kSide<kSize>;
-  __m128i now[kRows];
-  for (std::uint64_t i = 0; i < kRows; ++i)
-    now[i] = load(from + i * from_row);
-  for (std::uint64_t halved = 1; halved < kRows; halved *= 2) {
-    __m128i next[kRows];
-    for (std::uint64_t i = 0; i < kRows / 2; ++i) {
-      next[2 * i] = unpack_low<kSize>(now[i], now[i + kRows / 2]);
-      next[2 * i + 1] = unpack_high<kSize>(now[i], now[i + kRows / 2]);
+  constexpr std::uint64_t kLanes = kSide<kSize>;
+  __m128i now[kLanes];
+  for (std::uint64_t i = 0; i < kLanes; ++i)
+    now[i] = load_unaligned(from + i * from_row);
+  for (std::uint64_t halved = 1; halved < kLanes; halved *= 2) {
+    __m128i next[kLanes];
+    for (std::uint64_t i = 0; i < kLanes / 2; ++i) {
+      next[2 * i] = unpack_low<kSize>(now[i], now[i + kLanes / 2]);
+      next[2 * i + 1] = unpack_high<kSize>(now[i], now[i + kLanes / 2]);
     }
-    std::copy_n(next, kRows, now);
+    std::copy_n(next, kLanes, now);
   }
-  for (std::uint64_t i = 0; i < kRows; ++i)
+  for (std::uint64_t i = 0; i < kLanes; ++i)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_column), now[i]);
 }
 
@@ -112,23 +113,23 @@ void turn_near(const Transposition& box) {
 // The 64 bytes of a column before those that were just made, and those: where
 // lines of the result begin elsewhere, each is the end of one and the
 // beginning of the other.
-struct alignas(kLine) Pending {
-  std::byte before[kLine];
-  std::byte made[kLine];
+struct alignas(kCacheLine) Pending {
+  std::byte before[kCacheLine];
+  std::byte made[kCacheLine];
 };
 
 void put(Pending& pending, std::byte* to, bool first) {
-  const std::uint64_t phase = reinterpret_cast<std::uintptr_t>(to) % kLine;
+  const std::uint64_t phase = reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
   if (first && phase != 0) {
-    std::memcpy(to, pending.made, kLine - phase);
+    std::memcpy(to, pending.made, kCacheLine - phase);
   } else {
     const std::byte* const line =
-        reinterpret_cast<const std::byte*>(&pending) + kLine - phase;
-    for (std::uint64_t i = 0; i < kLine; i += sizeof(__m128i))
+        reinterpret_cast<const std::byte*>(&pending) + kCacheLine - phase;
+    for (std::uint64_t i = 0; i < kCacheLine; i += sizeof(__m128i))
       _mm_stream_si128(reinterpret_cast<__m128i*>(to - phase + i),
-                       load(line + i));
+                       load_unaligned(line + i));
   }
-  std::memcpy(pending.before, pending.made, kLine);
+  std::memcpy(pending.before, pending.made, kCacheLine);
 }
 
 // Whole lines of rows, whole squares of columns, wherever they lie.
@@ -143,9 +144,9 @@ void turn_past(const Transposition& box) {
             box.from + row * box.from_row + line * kSize;
         // More rows than the processor would notice by itself.
         for (std::uint64_t i = 0; i < kInLine<kSize>; ++i)
-          _mm_prefetch(
-              reinterpret_cast<const char*>(from + i * box.from_row + kLine),
-              _MM_HINT_T0);
+          _mm_prefetch(reinterpret_cast<const char*>(from + i * box.from_row +
+                                                     kCacheLine),
+                       _MM_HINT_T0);
         const std::uint64_t columns = std::min(kInLine<kSize>, end - line);
         Pending* const made = &pending[line - block];
         for (std::uint64_t x = 0; x < kInLine<kSize>; x += kSide<kSize>)
@@ -159,8 +160,9 @@ void turn_past(const Transposition& box) {
       }
     for (std::uint64_t column = block; column < end; ++column) {
       std::byte* const to = box.to + column * box.to_column + box.rows * kSize;
-      const std::uint64_t phase = reinterpret_cast<std::uintptr_t>(to) % kLine;
-      std::memcpy(to - phase, pending[column - block].made + kLine - phase,
+      const std::uint64_t phase =
+          reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
+      std::memcpy(to - phase, pending[column - block].made + kCacheLine - phase,
                   phase);
     }
   }
@@ -197,25 +199,25 @@ template <std::size_t kSize>
                                            std::uint64_t from_row,
                                            std::byte* to,
                                            std::uint64_t to_column) {
-  constexpr std::uint64_t kRows = kSide<kSize>;
-  __m512i now[kRows];
-  for (std::uint64_t i = 0; i < kRows; ++i) {
+  constexpr std::uint64_t kLanes = kSide<kSize>;
+  __m512i now[kLanes];
+  for (std::uint64_t i = 0; i < kLanes; ++i) {
     const std::byte* const row = from + i * from_row;
-    const std::uint64_t next = kRows * from_row;
-    __m512i four = _mm512_castsi128_si512(load(row));
-    four = _mm512_inserti32x4(four, load(row + next), 1);
-    four = _mm512_inserti32x4(four, load(row + 2 * next), 2);
-    now[i] = _mm512_inserti32x4(four, load(row + 3 * next), 3);
+    const std::uint64_t next = kLanes * from_row;
+    __m512i four = _mm512_castsi128_si512(load_unaligned(row));
+    four = _mm512_inserti32x4(four, load_unaligned(row + next), 1);
+    four = _mm512_inserti32x4(four, load_unaligned(row + 2 * next), 2);
+    now[i] = _mm512_inserti32x4(four, load_unaligned(row + 3 * next), 3);
   }
-  for (std::uint64_t halved = 1; halved < kRows; halved *= 2) {
-    __m512i next[kRows];
-    for (std::uint64_t i = 0; i < kRows / 2; ++i) {
-      next[2 * i] = unpack_low<kSize>(now[i], now[i + kRows / 2]);
-      next[2 * i + 1] = unpack_high<kSize>(now[i], now[i + kRows / 2]);
+  for (std::uint64_t halved = 1; halved < kLanes; halved *= 2) {
+    __m512i next[kLanes];
+    for (std::uint64_t i = 0; i < kLanes / 2; ++i) {
+      next[2 * i] = unpack_low<kSize>(now[i], now[i + kLanes / 2]);
+      next[2 * i + 1] = unpack_high<kSize>(now[i], now[i + kLanes / 2]);
     }
-    std::copy_n(next, kRows, now);
+    std::copy_n(next, kLanes, now);
   }
-  for (std::uint64_t i = 0; i < kRows; ++i)
+  for (std::uint64_t i = 0; i < kLanes; ++i)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i * to_column), now[i]);
 }
 
@@ -242,8 +244,10 @@ template <std::size_t kSize>
 void turn(const Transposition& box, bool past_cache) {
   static const bool wide = has_wide_registers();
   const std::uint64_t ahead =
-      (kLine - reinterpret_cast<std::uintptr_t>(box.to) % kLine) % kLine;
-  const bool exact = wide && box.to_column % kLine == 0 && ahead % kSize == 0;
+      (kCacheLine - reinterpret_cast<std::uintptr_t>(box.to) % kCacheLine) %
+      kCacheLine;
+  const bool exact =
+      wide && box.to_column % kCacheLine == 0 && ahead % kSize == 0;
   const std::uint64_t first =
       past_cache && exact ? std::min(ahead / kSize, box.rows) : 0;
   const std::uint64_t unit = past_cache ? kInLine<kSize> : kSide<kSize>;

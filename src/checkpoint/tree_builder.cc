@@ -43,7 +43,7 @@ bool TreeBuilder::build_items(const Value& root, std::uint32_t parent) {
   if (root.is(Kind::kDict))
     add_pairs(root.pairs());
   else if (root.is(Kind::kObject) &&
-           call_of(root.object().callable) == Call::kDict)
+           call_of(root.object().callable) == KnownCall::kDict)
     add_pairs(root.object().pairs.view());
   else
     return false;
@@ -230,25 +230,26 @@ void TreeBuilder::add_state(const Value& state, std::vector<TreeChild>& to) {
 
 void TreeBuilder::expand_object(const TreeChild& child) {
   const Object& object = child.value.object();
-  const Call call = call_of(object.callable);
+  const KnownCall call = call_of(object.callable);
   const std::span<const Value> arguments = object.arguments.is(Kind::kTuple)
                                                ? object.arguments.items()
                                                : std::span<const Value>();
-  if (call == Call::kPlain) {
+  if (call == KnownCall::kPlain) {
     const std::uint32_t node =
         tree_.add(child.parent, child.key, NodeKind::kValue);
     tree_.nodes[node].value = child.value;
     return;
   }
-  const NodeKind kind = call == Call::kDict || call == Call::kDefaultDict ||
-                                call == Call::kCounter
-                            ? NodeKind::kDict
-                        : call == Call::kSet ? NodeKind::kSet
-                        : call == Call::kList || call == Call::kSameAsArgument
-                            ? NodeKind::kList
-                        : call == Call::kSize ? NodeKind::kTuple
-                                              : NodeKind::kObject;
-  if (call == Call::kSameAsArgument && !arguments.empty()) {
+  const NodeKind kind =
+      call == KnownCall::kDict || call == KnownCall::kDefaultDict ||
+              call == KnownCall::kCounter
+          ? NodeKind::kDict
+      : call == KnownCall::kSet ? NodeKind::kSet
+      : call == KnownCall::kList || call == KnownCall::kSameAsArgument
+          ? NodeKind::kList
+      : call == KnownCall::kSize ? NodeKind::kTuple
+                                 : NodeKind::kObject;
+  if (call == KnownCall::kSameAsArgument && !arguments.empty()) {
     // A list that TorchScript wraps to say its type. The chain of such calls
     // ends, for arguments exist before the call that they are given to.
     stack_.push_back({child.key, arguments[0], child.parent, kNoIndex});
@@ -271,7 +272,7 @@ void TreeBuilder::expand_object(const TreeChild& child) {
   // A dict or list given to the constructor is the contents; a default
   // factory is not.
   const bool contents = kind != NodeKind::kObject;
-  if (contents && call != Call::kDefaultDict && !arguments.empty()) {
+  if (contents && call != KnownCall::kDefaultDict && !arguments.empty()) {
     const Value& from = arguments[0];
     if (from.is(Kind::kDict))
       add_pairs(from.pairs());

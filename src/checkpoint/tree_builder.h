@@ -32,8 +32,13 @@ using StorageResolver =
 // id is something else.
 bool read_storage_id(const Value& id, StorageReference& reference);
 
+// Nothing if it is no tuple.
+inline std::span<const Value> tuple_items(const Value& value) {
+  return value.is(Kind::kTuple) ? value.items() : std::span<const Value>();
+}
+
 // What torch's and Python's functions that we understand are called here.
-enum class Call : std::uint8_t {
+enum class KnownCall : std::uint8_t {
   kUnknown,
   kTensor,
   kTensorV3,
@@ -106,17 +111,18 @@ class TreeBuilder {
   void add_state(const Value& state, std::vector<TreeChild>& to);
   Key key_of(const Value& value);
 
-  Call call_of(const Value& callable);
+  KnownCall call_of(const Value& callable);
   bool describe_value(const Value& value, TensorDescription& to, int depth);
-  bool describe(Call call, std::span<const Value> arguments,
+  bool describe(KnownCall call, std::span<const Value> arguments,
                 TensorDescription& to, int depth);
-  bool describe_strided(Call call, std::span<const Value> arguments,
+  bool describe_strided(KnownCall call, std::span<const Value> arguments,
                         TensorDescription& to);
   bool describe_from_type(std::span<const Value> arguments,
                           TensorDescription& to, int depth);
   bool describe_sparse(std::span<const Value> arguments, TensorDescription& to,
                        int depth);
-  bool describe_array(const Object& object, Call call, TensorDescription& to);
+  bool describe_array(const Object& object, KnownCall call,
+                      TensorDescription& to);
   bool describe_sharded(const Object& object, TensorDescription& to);
   std::uint32_t inside_storage(const Value& bytes, bool big_endian);
   bool attach(const Value& persistent, TensorDescription& to,
@@ -131,7 +137,7 @@ class TreeBuilder {
   std::vector<TreeChild> children_;  // of the node being written out
   PointerMap first_;                 // container -> its first node + 1
   PointerMap open_;                  // container -> 1 while it is written out
-  PointerMap calls_;                 // global -> Call + 1
+  PointerMap calls_;                 // global -> KnownCall + 1
   PointerMap tensors_;               // object -> tensor + 1
   PointerMap inside_;                // bytes in the pickle -> storage + 1
   std::uint64_t repeated_ = 0;       // nodes of containers met before

@@ -8,7 +8,7 @@
 namespace postflight {
 namespace {
 
-constexpr int kDeepest = 16;
+constexpr int kDeepestShown = 16;
 
 std::string dotted(const Global& global) {
   if (global.module == "builtins" || global.module == "__builtin__")
@@ -24,7 +24,7 @@ bool is_call(const Value& value, std::string_view module,
          value.object().arguments.is(Kind::kTuple);
 }
 
-// Recursion ends at kDeepest, and all of it once `most` bytes are there.
+// Recursion ends at kDeepestShown, and all of it once `most` bytes are there.
 class Writer {
  public:
   explicit Writer(std::size_t most) : most_(most) {}
@@ -32,7 +32,7 @@ class Writer {
   void write(const Value& value, int depth) {
     if (text_.size() > most_)
       return;
-    if (depth > kDeepest) {
+    if (depth > kDeepestShown) {
       text_ += "...";
       return;
     }

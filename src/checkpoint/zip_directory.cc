@@ -1,8 +1,10 @@
 #include "checkpoint/zip_directory.h"
 
+#include "base/ascii.h"
 #include "checkpoint/crc32.h"
 #include "checkpoint/hash_order.h"
 #include "checkpoint/inflate.h"
+#include "checkpoint/zip_format.h"
 
 #include <algorithm>
 #include <compare>
@@ -12,28 +14,16 @@
 namespace postflight {
 namespace {
 
-constexpr std::uint32_t kEntrySignature = 0x02014b50;
-constexpr std::uint32_t kLocalSignature = 0x04034b50;
-constexpr std::uint64_t kEntrySize = 46;
-constexpr std::uint64_t kLocalHeaderSize = 30;
-constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint32_t kSaturated = 0xffffffff;
-constexpr std::uint16_t kStored = 0;
-constexpr std::uint16_t kDeflated = 8;
 constexpr std::uint16_t kEncrypted = 0x0001;
 constexpr std::uint16_t kDirectoryEncrypted = 0x2000;
-
-char lower(char letter) {
-  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32)
-                                        : letter;
-}
 
 // FNV-1a of the name in lower case. Names made to collide cost no more than
 // the comparisons of a plain sort.
 std::uint64_t hash_ignoring_case(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char letter : name)
-    hash = (hash ^ static_cast<unsigned char>(lower(letter))) * 0x100000001b3;
+    hash = (hash ^ static_cast<unsigned char>(lowered(letter))) * 0x100000001b3;
   return hash;
 }
 
@@ -41,8 +31,8 @@ std::strong_ordering compare_ignoring_case(std::string_view a,
                                            std::string_view b) {
   const std::size_t both = std::min(a.size(), b.size());
   for (std::size_t i = 0; i < both; ++i)
-    if (lower(a[i]) != lower(b[i]))
-      return lower(a[i]) <=> lower(b[i]);
+    if (lowered(a[i]) != lowered(b[i]))
+      return lowered(a[i]) <=> lowered(b[i]);
   return a.size() <=> b.size();
 }
 
@@ -81,7 +71,7 @@ Result<> read_entry(Cursor& cursor, std::vector<ZipEntry>& to) {
   const auto narrow = [fixed](std::size_t at) {
     return load_little_endian<std::uint16_t>(fixed + at);
   };
-  if (wide(0) != kEntrySignature)
+  if (std::memcmp(fixed, kEntrySignature.data(), 4) != 0)
     return fail(ErrorKind::kCorrupt, "the signature PK\\1\\2 is not there");
   ZipEntry& entry = to.emplace_back();
   entry.made_by = narrow(4);
@@ -300,7 +290,7 @@ Result<Extent> ZipDirectory::extent(const ZipEntry& entry) const {
                 "end",
                 quoted(entry.name), entry.header_offset);
   const std::byte* header = file_.data() + *at;
-  if (load_little_endian<std::uint32_t>(header) != kLocalSignature)
+  if (!as_text(file_.subspan(*at)).starts_with(kLocalSignature))
     return fail(ErrorKind::kCorrupt,
                 "{}: its header should lie at offset {}, but there is none",
                 quoted(entry.name), entry.header_offset);

@@ -5,19 +5,15 @@
 #include <string_view>
 #include <utility>
 
+#include "checkpoint/zip_format.h"
+
 namespace postflight {
 namespace {
 
-constexpr std::string_view kEndSignature = "PK\5\6";
-constexpr std::string_view kZip64EndSignature = "PK\6\6";
-constexpr std::string_view kLocatorSignature = "PK\6\7";
-constexpr std::string_view kEntrySignature = "PK\1\2";
-constexpr std::string_view kLocalSignature = "PK\3\4";
 constexpr std::uint64_t kEndSize = 22;
 constexpr std::uint64_t kLocatorSize = 20;
 constexpr std::uint64_t kZip64EndSize = 56;
 constexpr std::uint64_t kZip64Size = kZip64EndSize + kLocatorSize;
-constexpr std::uint64_t kSmallestEntry = 46;
 constexpr std::uint64_t kLongestComment = 0xffff;
 
 // What an end record states; both kinds state the same six things.
@@ -165,11 +161,11 @@ Result<> place(const Stated& stated, std::uint64_t directory_end, ZipEnd& end) {
 }
 
 Result<> check_directory(Bytes file, const ZipEnd& end) {
-  if (end.entries > end.directory.size / kSmallestEntry)
+  if (end.entries > end.directory.size / kEntrySize)
     return fail(ErrorKind::kCorrupt,
                 "the directory is said to hold {} entries in {} bytes, but "
                 "each takes at least {}",
-                end.entries, end.directory.size, kSmallestEntry);
+                end.entries, end.directory.size, kEntrySize);
   if (end.entries > 0 && !has(file, end.directory.offset, kEntrySignature))
     return fail(ErrorKind::kCorrupt,
                 "the directory should begin at byte {}, but there is no entry",

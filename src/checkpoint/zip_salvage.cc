@@ -6,17 +6,15 @@
 
 #include "base/units.h"
 #include "checkpoint/tree_builder.h"
+#include "checkpoint/zip_format.h"
 #include "pickle/machine.h"
 #include "pickle/parts.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::uint64_t kHeader = 30;
 constexpr std::uint64_t kDescriptor = 16;
 constexpr std::uint64_t kWideDescriptor = 24;
-constexpr std::string_view kLocal = "PK\3\4";
-constexpr std::string_view kDescriptorMark = "PK\7\10";
 
 struct Local {
   std::string_view name;
@@ -25,16 +23,16 @@ struct Local {
 };
 
 std::optional<Local> read_local(Bytes file, std::uint64_t at) {
-  if (at > file.size() || file.size() - at < kHeader ||
-      !as_text(file.subspan(at)).starts_with(kLocal))
+  if (at > file.size() || file.size() - at < kLocalHeaderSize ||
+      !as_text(file.subspan(at)).starts_with(kLocalSignature))
     return std::nullopt;
   const std::byte* const header = file.data() + at;
   const std::uint64_t name = load_little_endian<std::uint16_t>(header + 26);
   const std::uint64_t extra = load_little_endian<std::uint16_t>(header + 28);
-  if (file.size() - at - kHeader < name + extra)
+  if (file.size() - at - kLocalHeaderSize < name + extra)
     return std::nullopt;
-  return Local{as_text(file.subspan(at + kHeader, name)),
-               at + kHeader + name + extra,
+  return Local{as_text(file.subspan(at + kLocalHeaderSize, name)),
+               at + kLocalHeaderSize + name + extra,
                load_little_endian<std::uint16_t>(header + 8)};
 }
 
@@ -112,17 +110,17 @@ class Salvager {
     const std::string_view rest = as_text(file_.subspan(
         local.data,
         std::min<std::uint64_t>(kMostSmall, file_.size() - local.data)));
-    const std::size_t mark = rest.find(kDescriptorMark);
+    const std::size_t mark = rest.find(kDescriptorSignature);
     return mark == std::string_view::npos ? std::nullopt
                                           : std::optional<std::uint64_t>(mark);
   }
 
   std::uint64_t skip_descriptor(std::uint64_t at) const {
     const std::string_view rest = as_text(file_.subspan(at));
-    if (!rest.starts_with(kDescriptorMark))
+    if (!rest.starts_with(kDescriptorSignature))
       return at;
     for (const std::uint64_t size : {kDescriptor, kWideDescriptor})
-      if (rest.size() >= size && rest.substr(size).starts_with(kLocal))
+      if (rest.size() >= size && rest.substr(size).starts_with(kLocalSignature))
         return at + size;
     return std::min<std::uint64_t>(at + kDescriptor, file_.size());
   }
@@ -134,7 +132,7 @@ class Salvager {
     entry.header_offset = header;
     const std::uint64_t after = local.data + size;
     if (size > 0 && file_.size() - after >= kDescriptor &&
-        as_text(file_.subspan(after)).starts_with(kDescriptorMark))
+        as_text(file_.subspan(after)).starts_with(kDescriptorSignature))
       entry.crc32 = load_little_endian<std::uint32_t>(file_.data() + after + 4);
     found_.entries.push_back(entry);
     found_.extents.push_back({local.data, size});

@@ -61,7 +61,7 @@ class Vote {
   bool unanimous() const { return sides_.size() < 2; }
 
   // The ranks outside the largest side.
-  Disagreement count(Argument argument) const {
+  Disagreement count(CallArgument argument) const {
     const auto& [key, most] = *std::ranges::max_element(
         sides_, {}, [](const auto& side) { return side.second.size(); });
     Disagreement found = {.argument = argument,
@@ -99,7 +99,7 @@ std::optional<Disagreement> compare_types(const Job& job,
     vote.cast(job.operation(job.tables.call(one.call)).name, one);
   if (vote.unanimous())
     return std::nullopt;
-  Disagreement found = vote.count(Argument::kType);
+  Disagreement found = vote.count(CallArgument::kType);
   found.difference =
       fmt::format("called {} instead of",
                   job.operation(job.tables.call(found.minority_call)).name);
@@ -128,7 +128,7 @@ std::optional<Disagreement> compare_both_sides(const Job& job,
   }
   if (vote.unanimous())
     return std::nullopt;
-  Disagreement found = vote.count(Argument::kSize);
+  Disagreement found = vote.count(CallArgument::kSize);
   found.difference = size_difference(job, found);
   return found;
 }
@@ -154,7 +154,7 @@ std::optional<Disagreement> compare_gathered(const Job& job,
   }
   if (vote.unanimous())
     return std::nullopt;
-  Disagreement found = vote.count(Argument::kSize);
+  Disagreement found = vote.count(CallArgument::kSize);
   found.difference = size_difference(job, found);
   return found;
 }
@@ -180,7 +180,7 @@ std::optional<Disagreement> compare_exchanged(const Job& job,
   }
   if (difference == 0)
     return std::nullopt;
-  Disagreement found = {.argument = Argument::kSize,
+  Disagreement found = {.argument = CallArgument::kSize,
                         .minority = {},
                         .majority_call = passed[0].call,
                         .minority_call = passed[0].call,
@@ -222,7 +222,7 @@ std::optional<Disagreement> compare_rooted(const Job& job,
         roots.push_back(one);
     // The first rank is the usual root; a second one is wrong.
     if (roots.size() > 1) {
-      Disagreement found = {.argument = Argument::kSize,
+      Disagreement found = {.argument = CallArgument::kSize,
                             .minority = {},
                             .majority_call = roots[0].call,
                             .minority_call = roots[1].call,
@@ -246,7 +246,7 @@ std::optional<Disagreement> compare_rooted(const Job& job,
   }
   if (vote.unanimous())
     return std::nullopt;
-  Disagreement found = vote.count(Argument::kSize);
+  Disagreement found = vote.count(CallArgument::kSize);
   found.difference = size_difference(job, found);
   return found;
 }
@@ -290,7 +290,7 @@ std::optional<Disagreement> compare_dtypes(const Job& job,
   }
   if (vote.unanimous())
     return std::nullopt;
-  Disagreement found = vote.count(Argument::kDtype);
+  Disagreement found = vote.count(CallArgument::kDtype);
   found.difference = fmt::format(
       "passed {} instead of {} to",
       dtypes_text(job, job.tables.call(found.minority_call).input_dtypes),

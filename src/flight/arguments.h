@@ -11,7 +11,7 @@
 namespace postflight {
 
 // Which of a call's arguments ranks disagree about, worst first.
-enum class Argument : std::uint8_t { kType, kSize, kDtype };
+enum class CallArgument : std::uint8_t { kType, kSize, kDtype };
 
 // What one rank passed to a collective.
 struct Passed {
@@ -21,7 +21,7 @@ struct Passed {
 
 // Ranks that passed other arguments than most.
 struct Disagreement {
-  Argument argument = Argument::kType;
+  CallArgument argument = CallArgument::kType;
   std::vector<Rank> minority;  // those at fault
   CallId majority_call;
   CallId minority_call;

@@ -4,23 +4,17 @@
 #include <filesystem>
 #include <set>
 
+#include "base/ascii.h"
 #include "flight/dump_files.h"
+#include "flight/rank_names.h"
 
 namespace postflight {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // Letters, digits, '_' and '-'; beyond ASCII all is taken for letters.
 bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          c == '_' || c == '-' || static_cast<unsigned char>(c) >= 0x80;
-}
-
-std::string_view base_name(std::string_view file) {
-  return file.substr(file.rfind('/') + 1);
 }
 
 bool is_numbered(std::string_view name, std::string_view prefix) {

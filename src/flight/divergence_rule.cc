@@ -7,13 +7,13 @@
 namespace postflight {
 namespace {
 
-VerdictKind kind_of(Argument argument) {
+VerdictKind kind_of(CallArgument argument) {
   switch (argument) {
-    case Argument::kType:
+    case CallArgument::kType:
       return VerdictKind::kTypeMismatch;
-    case Argument::kSize:
+    case CallArgument::kSize:
       return VerdictKind::kSizeMismatch;
-    case Argument::kDtype:
+    case CallArgument::kDtype:
       return VerdictKind::kDtypeMismatch;
   }
   return VerdictKind::kInconclusive;
@@ -50,7 +50,7 @@ Entry entry_at(const Case& facts, const Divergence& divergence, Rank rank) {
 }
 
 // A call on one group that was meant for another.
-struct Stray {
+struct MisplacedCall {
   GroupId used;
   GroupId meant;
   std::string operation;
@@ -58,16 +58,19 @@ struct Stray {
 
 // Whether what the rank does there belongs elsewhere, or what one of `others`
 // does there is what this rank does elsewhere, alone.
-std::optional<Stray> stray_of(const Case& facts, const Divergence& divergence,
-                              Rank rank, const std::vector<Rank>& others) {
+std::optional<MisplacedCall> stray_of(const Case& facts,
+                                      const Divergence& divergence, Rank rank,
+                                      const std::vector<Rank>& others) {
   if (const Wait* const meant = meant_for(
           facts, rank, entry_at(facts, divergence, rank), divergence.group))
-    return Stray{divergence.group, meant->group, facts.operation_text(*meant)};
+    return MisplacedCall{divergence.group, meant->group,
+                         facts.operation_text(*meant)};
   for (const Rank other : others)
     if (const Wait* const used = strayed_to(
             facts, rank, entry_at(facts, divergence, other), divergence.group);
         used != nullptr && other != rank)
-      return Stray{used->group, divergence.group, facts.operation_text(*used)};
+      return MisplacedCall{used->group, divergence.group,
+                           facts.operation_text(*used)};
   return std::nullopt;
 }
 
@@ -133,7 +136,7 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
   for (const Evidence& evidence : verdict.evidence)
     if (evidence.role == "majority")
       others.push_back(evidence.rank);
-  if (const std::optional<Stray> stray =
+  if (const std::optional<MisplacedCall> stray =
           found.minority.size() == 1
               ? stray_of(facts, *first, found.minority[0], others)
               : std::nullopt) {

@@ -20,9 +20,6 @@ namespace {
 
 // A hostile pickle refers to one long list thousands of times: what is longer
 // than anything real is cut, or looked up by its address.
-constexpr std::size_t kMostFields = 256;
-constexpr std::size_t kMostFrames = 4096;
-constexpr std::size_t kMostDimensions = 64;  // torch's own limit
 constexpr std::size_t kFewTensors = 64;
 
 template <class T>

@@ -32,6 +32,8 @@ constexpr std::string_view state_name(State state) {
   return "";
 }
 
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
 // From one moment to another. Times come from files and may be anything, so it
 // stops at the largest number instead of running over.
 constexpr std::int64_t elapsed(std::int64_t begin, std::int64_t end) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -34,5 +35,10 @@ enum class EntryField : std::uint8_t {
 };
 
 EntryField entry_field(std::string_view key);
+
+// More than any recorder writes; a dump that has more is cut or refused.
+constexpr std::size_t kMostFields = 256;
+constexpr std::size_t kMostFrames = 4096;
+constexpr std::size_t kMostDimensions = 64;  // torch's own limit
 
 }  // namespace postflight

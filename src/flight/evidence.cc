@@ -4,6 +4,8 @@
 #include <limits>
 #include <set>
 
+#include "flight/entry.h"
+
 namespace postflight {
 namespace {
 
@@ -86,14 +88,13 @@ void add_last(const Case& facts, const std::vector<Rank>& ranks,
 }
 
 bool lasted(const Case& facts, const Wait& wait) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
   std::int64_t begin = 0;
   for (const Wait::Waiter& waiter : wait.waiting)
     begin = std::max(begin, created(facts, waiter));
   std::int64_t latest = 0;
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
     latest = std::max(latest, facts.timeline.latest(i));
-  return elapsed(begin, latest) > 2 * kSecond;
+  return elapsed(begin, latest) > 2 * kNanosecondsPerSecond;
 }
 
 bool is_moving(const Case& facts, const Wait& wait) {

@@ -2,16 +2,10 @@
 
 #include <charconv>
 
+#include "base/ascii.h"
+
 namespace postflight {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == text.npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 std::int64_t number_at_front(std::string_view text) {
   std::int64_t value = 0;
@@ -19,7 +13,7 @@ std::int64_t number_at_front(std::string_view text) {
   return value;
 }
 
-std::int64_t number_behind(std::string_view text, std::string_view part) {
+std::int64_t process_behind(std::string_view text, std::string_view part) {
   const std::size_t at = text.find(part);
   return at == text.npos ? 0 : number_at_front(text.substr(at + part.size()));
 }
@@ -49,8 +43,8 @@ std::optional<WorkerFailure> FailureSummaryReader::take_field(
   const std::size_t colon = text.find(':');
   if (!open.in_failure || colon == text.npos)
     return std::nullopt;
-  const std::string_view name = trimmed(text.substr(0, colon));
-  std::string_view value = trimmed(text.substr(colon + 1));
+  const std::string_view name = trimmed(text.substr(0, colon), kBlanks);
+  std::string_view value = trimmed(text.substr(colon + 1), kBlanks);
   LogOrigin& who = open.failure.origin;
   if (name == "time") {
     who.time = take_log_time(value);
@@ -64,7 +58,7 @@ std::optional<WorkerFailure> FailureSummaryReader::take_field(
       who.local_rank = leading_rank(value.substr(local + 12));
   } else if (name == "exitcode") {
     open.failure.exit_code = number_at_front(value);
-    open.failure.process = number_behind(value, "(pid: ");
+    open.failure.process = process_behind(value, "(pid: ");
     who.line = origin.line;
   } else if (name == "traceback" || name == "msg") {
     open.in_failure = false;
@@ -80,7 +74,7 @@ std::optional<WorkerFailure> FailureSummaryReader::take_field(
 
 std::optional<WorkerFailure> FailureSummaryReader::take(
     const LogLine& line, const LogOrigin& origin) {
-  const std::string_view text = trimmed(line.text);
+  const std::string_view text = trimmed(line.text, kBlanks);
   if (is_start(text)) {
     if (open_.size() >= limits_.max_open_tracebacks)
       open_.clear();

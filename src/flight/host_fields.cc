@@ -1,5 +1,6 @@
 #include "flight/host_fields.h"
 
+#include "base/ascii.h"
 #include "flight/node_list.h"
 
 #include <algorithm>
@@ -7,31 +8,6 @@
 #include <charconv>
 
 namespace postflight {
-namespace {
-
-constexpr std::string_view kSpace = " \t\r\v\f";
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-}  // namespace
-
-std::string_view trimmed_field(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == text.npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-std::string lowered(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z')
-      c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 std::optional<std::uint32_t> count_in(std::string_view text) {
   std::uint32_t value = 0;
   const char* const end = text.data() + text.size();
@@ -50,17 +26,17 @@ std::string_view unquoted(std::string_view text) {
 
 std::string_view without_comment(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i)
-    if (line[i] == '#' && (i == 0 || kSpace.find(line[i - 1]) != kSpace.npos))
-      return trimmed_field(line.substr(0, i));
-  return trimmed_field(line);
+    if (line[i] == '#' && (i == 0 || kSpaces.find(line[i - 1]) != kSpaces.npos))
+      return trimmed(line.substr(0, i));
+  return trimmed(line);
 }
 
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   for (std::string_view rest = line; !rest.empty();) {
-    const std::size_t end = std::min(rest.find_first_of(kSpace), rest.size());
+    const std::size_t end = std::min(rest.find_first_of(kSpaces), rest.size());
     std::string_view field = rest.substr(0, end);
-    rest = trimmed_field(rest.substr(end));
+    rest = trimmed(rest.substr(end));
     while (!rest.empty() && field.ends_with(','))
       field.remove_suffix(1);
     if (!field.empty())

@@ -10,8 +10,6 @@ namespace postflight {
 
 // The words of lists of hosts, told apart by their form.
 
-std::string_view trimmed_field(std::string_view text);
-std::string lowered(std::string_view text);
 // Without the quotes around it, if it has any.
 std::string_view unquoted(std::string_view text);
 // Without what follows a # at the start or behind a space.

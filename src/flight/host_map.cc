@@ -1,5 +1,6 @@
 #include "flight/host_map.h"
 
+#include "base/ascii.h"
 #include "flight/host_fields.h"
 #include "flight/node_list.h"
 
@@ -159,13 +160,12 @@ Result<> HostMapBuilder::map_ranks(std::string_view ranks,
 // "NAME=value" of Slurm, as env prints it; other variables tell nothing.
 Result<bool> HostMapBuilder::read_variable(std::string_view line) {
   if (line.starts_with("export "))
-    line = trimmed_field(line.substr(7));
+    line = trimmed(line.substr(7));
   const std::size_t equals = line.find('=');
   const std::string name = lowered(line.substr(0, equals));
   if (equals == line.npos || !name.starts_with("slurm_"))
     return false;
-  const std::string_view value =
-      unquoted(trimmed_field(line.substr(equals + 1)));
+  const std::string_view value = unquoted(trimmed(line.substr(equals + 1)));
   if (const std::size_t at = place_in(kNodeVariables, name);
       at < kNodeVariables.size())
     nodes_.offer(value, at, line_);

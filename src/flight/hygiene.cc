@@ -6,12 +6,11 @@
 #include <set>
 
 #include "base/units.h"
+#include "flight/entry.h"
 #include "flight/rank_set.h"
 
 namespace postflight {
 namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
 
 void add_missing_dumps(const Case& facts, const Verdict& verdict,
                        std::vector<Finding>& findings) {
@@ -146,7 +145,7 @@ void add_silence(const Case& facts, std::vector<Finding>& findings) {
   const std::int64_t typical = times[times.size() / 2];
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i) {
     const std::int64_t own = facts.timeline.latest(i);
-    if (own > 0 && elapsed(own, typical) > 60 * kSecond)
+    if (own > 0 && elapsed(own, typical) > 60 * kNanosecondsPerSecond)
       findings.push_back(
           {"silent", Severity::kWarning,
            fmt::format(
@@ -160,7 +159,7 @@ void add_silence(const Case& facts, std::vector<Finding>& findings) {
 // Dumps that have no moment in common with the others: somebody left those of
 // another run in the folder, or a clock is far off.
 void add_strangers(const Case& facts, std::vector<Finding>& findings) {
-  constexpr std::int64_t kApart = 600 * kSecond;
+  constexpr std::int64_t kApart = 600 * kNanosecondsPerSecond;
   struct Span {
     std::int64_t first;
     std::int64_t last;
@@ -209,7 +208,7 @@ void add_rings(const Case& facts, std::vector<Finding>& findings) {
       continue;
     const std::int64_t span = elapsed(
         dump.entries.created(0), dump.entries.created(dump.entries.size() - 1));
-    if (span >= 0 && span < 10 * kSecond)
+    if (span >= 0 && span < 10 * kNanosecondsPerSecond)
       short_rings.push_back(dump.rank);
   }
   if (!short_rings.empty() && !facts.graph.waits.empty())

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/ascii.h"
+
 namespace postflight {
 namespace {
 
 using enum LogEventKind;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool is_hexadecimal(char c) {
   return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <functional>
 
+#include "base/ascii.h"
+
 namespace postflight {
 namespace {
 
@@ -11,14 +13,6 @@ namespace {
 constexpr int kMaxPrefixes = 8;
 constexpr std::size_t kMaxLabel = 7;  // digits of srun's
 constexpr std::size_t kMaxTag = 200;  // bytes of a prefix in brackets
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool is_letter(char c) {
-  return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
 
 bool is_host(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {

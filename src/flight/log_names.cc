@@ -1,5 +1,6 @@
 #include "flight/log_names.h"
 
+#include "base/ascii.h"
 #include "flight/log_line.h"
 #include "flight/rank_names.h"
 
@@ -9,14 +10,6 @@
 
 namespace postflight {
 namespace {
-
-std::string lowered(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z')
-      c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
 
 // The last parts of a path, from the last to the first.
 std::array<std::string_view, 3> last_parts(std::string_view path) {

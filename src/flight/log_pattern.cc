@@ -1,5 +1,6 @@
 #include "flight/log_pattern.h"
 
+#include "base/ascii.h"
 #include "flight/log_line.h"
 
 #include <algorithm>
@@ -42,14 +43,6 @@ std::optional<Rank> rank_behind(std::string_view text, std::string_view part) {
   const std::size_t at = text.find(part);
   return at == text.npos ? std::nullopt
                          : leading_rank(text.substr(at + part.size()));
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == text.npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
 // "[Rank 3]", "[PG 0 Rank 3]" or "[PG ID 0 PG GUID 0(default_pg) Rank 3]"
@@ -266,7 +259,7 @@ bool read_srun(std::string_view text, LogMatch& match) {
 }
 
 // The most telling first: a line may have several.
-constexpr std::array kWords = {
+constexpr std::array kLogWords = {
     Word{"Watchdog caught collective operation timeout", kCollectiveTimeout,
          read_timeout},
     Word{"srun: error: ", kWorkerFailed, read_srun},
@@ -324,7 +317,7 @@ constexpr std::size_t pair_of(char a, char b) {
 const std::bitset<65536>& word_starts() {
   static const std::bitset<65536> starts = [] {
     std::bitset<65536> set;
-    for (const Word& word : kWords)
+    for (const Word& word : kLogWords)
       set.set(pair_of(word.text[0], word.text[1]));
     return set;
   }();
@@ -335,14 +328,14 @@ constexpr std::size_t kAbsent = std::string_view::npos;
 
 // Where each word is first in the text; false if there is none at all.
 bool find_words(std::string_view text,
-                std::array<std::size_t, kWords.size()>& places) {
+                std::array<std::size_t, kLogWords.size()>& places) {
   const std::bitset<65536>& starts = word_starts();
   bool found = false;
   for (std::size_t i = 0; i + 1 < text.size(); ++i) {
     if (!starts[pair_of(text[i], text[i + 1])])
       continue;
-    for (std::size_t word = 0; word < kWords.size(); ++word)
-      if (text.substr(i).starts_with(kWords[word].text)) {
+    for (std::size_t word = 0; word < kLogWords.size(); ++word)
+      if (text.substr(i).starts_with(kLogWords[word].text)) {
         if (!found)
           places.fill(kAbsent);
         found = true;
@@ -355,18 +348,18 @@ bool find_words(std::string_view text,
 }  // namespace
 
 std::optional<LogMatch> match_log_text(std::string_view text) {
-  std::array<std::size_t, kWords.size()> places;
+  std::array<std::size_t, kLogWords.size()> places;
   if (!find_words(text, places))
     return std::nullopt;
-  for (std::size_t i = 0; i < kWords.size(); ++i) {
+  for (std::size_t i = 0; i < kLogWords.size(); ++i) {
     if (places[i] == kAbsent)
       continue;
     LogMatch match;
-    match.kind = kWords[i].kind;
+    match.kind = kLogWords[i].kind;
     match.at = places[i];
-    if (!kWords[i].read(text, match))
+    if (!kLogWords[i].read(text, match))
       continue;
-    match.message = trimmed(match.message);
+    match.message = trimmed(match.message, kBlanks);
     return match;
   }
   return std::nullopt;

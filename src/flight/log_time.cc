@@ -4,16 +4,14 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/ascii.h"
+#include "flight/entry.h"
+
 namespace postflight {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kDay = 86'400 * kSecond;
+constexpr std::int64_t kDay = 86'400 * kNanosecondsPerSecond;
 constexpr int kYearOfNone = 1972;  // has a 29 February
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // Reads a text front to back; each step says whether it found what it takes.
 struct Reader {
@@ -72,7 +70,8 @@ struct Civil {
         std::chrono::month(static_cast<unsigned>(month)) /
         std::chrono::day(static_cast<unsigned>(day));
     return date.time_since_epoch().count() * kDay +
-           ((hour * 60 + minute) * 60 + second) * kSecond + fraction;
+           ((hour * 60 + minute) * 60 + second) * kNanosecondsPerSecond +
+           fraction;
   }
 };
 
@@ -85,7 +84,7 @@ bool read_clock(Reader& reader, Civil& time) {
       (reader.rest[0] == '.' || reader.rest[0] == ',') &&
       is_digit(reader.rest[1])) {
     reader.rest.remove_prefix(1);
-    for (std::int64_t unit = kSecond / 10;
+    for (std::int64_t unit = kNanosecondsPerSecond / 10;
          !reader.rest.empty() && is_digit(reader.rest.front());
          unit /= 10, reader.rest.remove_prefix(1))
       time.fraction += unit * (reader.rest.front() - '0');

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
+
 namespace postflight {
 namespace {
 
@@ -15,15 +17,7 @@ constexpr std::size_t kMaxDigits = 18;
 // What DNS allows for a host's full name.
 constexpr std::size_t kMaxHostName = 255;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == text.npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-std::optional<std::uint64_t> number(std::string_view text) {
+std::optional<std::uint64_t> host_number(std::string_view text) {
   std::uint64_t value = 0;
   const char* const end = text.data() + text.size();
   if (text.empty() || text.size() > kMaxDigits)
@@ -65,8 +59,8 @@ Result<Range> read_range(std::string_view item, std::string_view name) {
   const std::size_t dash = item.find('-');
   const std::string_view low = item.substr(0, dash);
   const std::string_view high = dash == item.npos ? low : item.substr(dash + 1);
-  const std::optional<std::uint64_t> first = number(low);
-  const std::optional<std::uint64_t> last = number(high);
+  const std::optional<std::uint64_t> first = host_number(low);
+  const std::optional<std::uint64_t> last = host_number(high);
   if (!first || !last)
     return fail(ErrorKind::kUsage,
                 "'{}' in the node list '{}' is neither a number nor a range",
@@ -192,11 +186,12 @@ Result<std::vector<std::uint32_t>> expand_task_counts(std::string_view text,
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view item = take_list_item(rest);
     const std::size_t open = item.find("(x");
-    const std::optional<std::uint64_t> tasks = number(item.substr(0, open));
+    const std::optional<std::uint64_t> tasks =
+        host_number(item.substr(0, open));
     std::optional<std::uint64_t> times = 1;
     if (open != item.npos) {
       times = item.ends_with(')')
-                  ? number(item.substr(open + 2, item.size() - open - 3))
+                  ? host_number(item.substr(open + 2, item.size() - open - 3))
                   : std::nullopt;
       single = false;
     }

@@ -8,7 +8,7 @@
 namespace postflight {
 namespace {
 
-std::optional<std::int64_t> number(std::string_view text) {
+std::optional<std::int64_t> selected_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
@@ -32,10 +32,12 @@ Result<NumberSelection> NumberSelection::parse(std::string_view text) {
     const std::string_view first = range.substr(0, dash);
     const std::string_view last =
         dash == range.npos ? range : range.substr(dash + 1);
-    const auto from = first.empty() && dash != range.npos ? 0 : number(first);
-    const auto to = last.empty() && dash != range.npos ? kMost : number(last);
+    const auto from =
+        first.empty() && dash != range.npos ? 0 : selected_number(first);
+    const auto to =
+        last.empty() && dash != range.npos ? kMost : selected_number(last);
     const auto stride =
-        colon == part.size() ? 1 : number(part.substr(colon + 1));
+        colon == part.size() ? 1 : selected_number(part.substr(colon + 1));
     if (!from || !to || !stride || *stride == 0 || *from > *to || range == "-")
       return fail(ErrorKind::kUsage,
                   "'{}' is no range of numbers; write 0-3, 0-1016:8 or 5,7",

@@ -61,7 +61,7 @@ OperationKind kind_of(std::string_view name) {
   return kOther;
 }
 
-std::int32_t number(std::string_view text) {
+std::int32_t rank_or_none(std::string_view text) {
   std::int32_t value = -1;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
@@ -74,11 +74,11 @@ std::int32_t number(std::string_view text) {
 // for the one, and last for the other.
 void read_peers(std::string_view peers, Operation& operation) {
   if (const std::size_t at = peers.find("->"); at != peers.npos) {
-    operation.source = number(peers.substr(0, at));
-    operation.destination = number(peers.substr(at + 2));
+    operation.source = rank_or_none(peers.substr(0, at));
+    operation.destination = rank_or_none(peers.substr(at + 2));
   } else if (const std::size_t back = peers.find("<-"); back != peers.npos) {
-    operation.destination = number(peers.substr(0, back));
-    operation.source = number(peers.substr(back + 2));
+    operation.destination = rank_or_none(peers.substr(0, back));
+    operation.source = rank_or_none(peers.substr(back + 2));
   }
 }
 

@@ -5,22 +5,15 @@
 #include <charconv>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/pattern.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::array<std::string_view, 16> kEndings = {
+constexpr std::array<std::string_view, 16> kDumpEndings = {
     ".gz",   ".zst", ".zstd", ".json", ".pkl",   ".pickle", ".p",   ".bin",
     ".dump", ".log", ".txt",  ".pt",   ".trace", ".fr",     ".dat", ".tmp"};
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-std::string_view base_name(std::string_view file) {
-  return file.substr(file.rfind('/') + 1);
-}
 
 std::string_view folder_name(std::string_view file) {
   const std::size_t slash = file.rfind('/');
@@ -30,7 +23,7 @@ std::string_view folder_name(std::string_view file) {
 std::string_view without_endings(std::string_view name) {
   for (bool cut = true; cut;) {
     cut = false;
-    for (const std::string_view ending : kEndings)
+    for (const std::string_view ending : kDumpEndings)
       if (name.size() > ending.size() && name.ends_with(ending)) {
         name.remove_suffix(ending.size());
         cut = true;
@@ -46,7 +39,7 @@ struct Number {
   Rank rank;
 };
 
-std::optional<Number> number_at(std::string_view name, std::size_t begin) {
+std::optional<Number> numeral_at(std::string_view name, std::size_t begin) {
   std::size_t end = begin;
   while (end < name.size() && is_digit(name[end]))
     ++end;
@@ -77,7 +70,7 @@ std::vector<Number> numbers_of(std::string_view name) {
         is_digit(name[i - 1]) && (i == 1 || !is_digit(name[i - 2]));
     if (!starts)
       continue;
-    if (const std::optional<Number> number = number_at(name, i - 1))
+    if (const std::optional<Number> number = numeral_at(name, i - 1))
       found.push_back(*number);
   }
   std::stable_partition(found.begin(), found.end(), [&](const Number& number) {
@@ -94,7 +87,7 @@ std::vector<Number> numbers_behind(std::string_view name,
   const std::size_t begin = at + prefix.size();
   if (begin >= name.size() || !is_digit(name[begin]))
     return {};
-  const std::optional<Number> number = number_at(name, begin);
+  const std::optional<Number> number = numeral_at(name, begin);
   return number ? std::vector{*number} : std::vector<Number>();
 }
 
@@ -104,18 +97,10 @@ std::vector<Number> numbers_matching(std::string_view name,
   if (!group || group->empty())
     return {};
   const auto begin = static_cast<std::size_t>(group->data() - name.data());
-  const std::optional<Number> number = number_at(name, begin);
+  const std::optional<Number> number = numeral_at(name, begin);
   if (!number || number->end != begin + group->size())
     return {};
   return {*number};
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSeparators = "_-.=@+~ ";
-  const std::size_t begin = text.find_first_not_of(kSeparators);
-  if (begin == text.npos)
-    return {};
-  return text.substr(begin, text.find_last_not_of(kSeparators) - begin + 1);
 }
 
 // What stands around the rank in a name.
@@ -129,6 +114,8 @@ std::size_t common_ending(std::string_view a, std::string_view b) {
       std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
   return static_cast<std::size_t>(first - a.rbegin());
 }
+
+constexpr std::string_view kSeparators = "_-.=@+~ ";
 
 // Whether it is made of the words that dumps are named with, such as
 // "nccl_trace", which say nothing of a host.
@@ -210,7 +197,8 @@ std::vector<std::string> read_hosts(std::span<const NamedDump> dumps) {
   for (std::size_t i = 0; i < dumps.size(); ++i) {
     std::string_view before = around[i].before;
     before.remove_suffix(std::min(same, before.size()));
-    hosts[i] = after_differs ? trimmed(around[i].after) : trimmed(before);
+    hosts[i] = after_differs ? trimmed(around[i].after, kSeparators)
+                             : trimmed(before, kSeparators);
     if (is_plain_name(hosts[i]))
       hosts[i].clear();
     if (hosts[i].empty() && folders.size() > 1)

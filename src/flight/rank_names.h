@@ -11,6 +11,11 @@
 
 namespace postflight {
 
+// "trace_3.pkl" of "dumps/trace_3.pkl".
+inline std::string_view base_name(std::string_view file) {
+  return file.substr(file.rfind('/') + 1);
+}
+
 struct RankNameOptions {
   // As torchfrtrace's -p: the rank is the number behind this text.
   std::optional<std::string> prefix = {};

@@ -13,11 +13,11 @@ namespace postflight {
 
 // What a number of a pickle's memo stands for.
 struct Remembered {
-  enum Kind : std::uint8_t { kText, kFrame, kOther };
+  enum Kind : std::uint8_t { kText, kFrame, kNeither };
   static constexpr std::uint8_t kNotLookedUp = 0xff;
   static constexpr std::uint32_t kNotInterned = ~std::uint32_t{0};
 
-  Kind kind = kOther;
+  Kind kind = kNeither;
   std::uint8_t field = kNotLookedUp;  // EntryField, of a text used as key
   std::uint8_t state = kNotLookedUp;  // State, of a text used as one
   std::uint32_t id = kNotInterned;    // TextId or FrameId

@@ -28,9 +28,6 @@ namespace postflight {
 namespace {
 
 // As in the reader of values, which cuts where we give up.
-constexpr std::size_t kMostFields = 256;
-constexpr std::size_t kMostFrames = 4096;
-constexpr std::size_t kMostDimensions = 64;
 
 // A stack that was read before, byte by byte the same. The memo only grows, so
 // the same bytes mean the same again if reading them did not add to it.

@@ -42,27 +42,27 @@ bool is_exception(std::string_view text) {
          });
 }
 
-bool is_library(std::string_view file) {
+bool is_library_file(std::string_view file) {
   return file.starts_with('<') || file.find("/site-packages/") != file.npos ||
          file.find("/dist-packages/") != file.npos ||
          file.find("/lib/python") != file.npos;
 }
 
 // The file and line of "File "train.py", line 212, in step".
-struct Frame {
+struct FileAndLine {
   std::string_view file;
   std::string_view line;
 };
 
-std::optional<Frame> read_frame(std::string_view text) {
+std::optional<FileAndLine> read_frame(std::string_view text) {
   if (!text.starts_with("File \""))
     return std::nullopt;
   const std::size_t end = text.find("\", line ", 6);
   if (end == text.npos)
     return std::nullopt;
   const std::string_view number = text.substr(end + 8);
-  return Frame{text.substr(6, end - 6),
-               number.substr(0, number.find_first_not_of("0123456789"))};
+  return FileAndLine{text.substr(6, end - 6),
+                     number.substr(0, number.find_first_not_of("0123456789"))};
 }
 
 bool is_chain(std::string_view text) {
@@ -87,8 +87,8 @@ bool TracebackReader::take_inside(Open& open, std::string_view text) {
     ++open.others;
     return false;
   }
-  if (const std::optional<Frame> frame = read_frame(body)) {
-    const bool library = is_library(frame->file);
+  if (const std::optional<FileAndLine> frame = read_frame(body)) {
+    const bool library = is_library_file(frame->file);
     if (!library || !open.user_frame)
       open.traceback.frame =
           cut(frame->file) + ":" + cut(frame->line.substr(0, 20));

@@ -16,7 +16,7 @@ struct Side {
   std::size_t done = 0;  // at the front of them
 };
 
-struct Pairing {
+struct BothSides {
   Side send;
   Side receive;
 };
@@ -46,11 +46,11 @@ void find_other_side(const Side& side, const Side& other, OpenTransfer& open) {
 
 std::vector<OpenTransfer> find_open_transfers(const Timeline& timeline) {
   const Job& job = timeline.job();
-  std::map<Direction, Pairing> pairings;
+  std::map<Direction, BothSides> pairings;
   for (std::size_t i = 0; i < job.ranks.size(); ++i)
     for (const Transfer& transfer : timeline.transfers(i)) {
       const Rank own = job.ranks[i].rank;
-      Pairing& pairing =
+      BothSides& pairing =
           pairings[{transfer.group, transfer.send ? own : transfer.peer,
                     transfer.send ? transfer.peer : own}];
       Side& side = transfer.send ? pairing.send : pairing.receive;

@@ -15,7 +15,7 @@ constexpr std::size_t kShortText = 64;
 constexpr std::size_t kLongText = 256;
 constexpr std::uint64_t kMuchText = 64 << 10;
 
-bool is_text(const Value& value) {
+bool is_scalar_text(const Value& value) {
   switch (value.kind()) {
     case Kind::kString:
     case Kind::kLegacyString:
@@ -106,13 +106,13 @@ void for_each_text(const Value& value, Meet meet) {
   if (value.is(Kind::kGlobal)) {
     meet(value.global().module);
     meet(value.global().name);
-  } else if (is_text(value)) {
+  } else if (is_scalar_text(value)) {
     meet(value.text());
   }
 }
 
 bool has_text(const Value& value) {
-  return value.is(Kind::kGlobal) || is_text(value);
+  return value.is(Kind::kGlobal) || is_scalar_text(value);
 }
 
 }  // namespace

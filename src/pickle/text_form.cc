@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace postflight {
 namespace {
-
-constexpr std::string_view kSpace = " \t\n\r\f\v";
 
 int digit_value(char c) {
   if (c >= '0' && c <= '9')
@@ -23,13 +23,6 @@ int digit_value(char c) {
   if (c >= 'A' && c <= 'Z')
     return c - 'A' + 10;
   return 99;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == text.npos)
-    return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 // CPython's unpickler hands these lines to C functions, for which a NUL byte is

@@ -12,9 +12,7 @@
 namespace postflight {
 namespace {
 
-constexpr const char* kChannel = "strobelight_compile_time_profiler";
 constexpr double kMostStack = 4096;
-constexpr double kMostSeconds = 31'536'000;
 
 // Reads variables and warns of those that make no sense.
 class Variables {
@@ -53,7 +51,7 @@ class Variables {
   }
 
   void warn(const char* name, std::string_view value) const {
-    log_.write(LogLevel::kWarning, kChannel,
+    log_.write(LogLevel::kWarning, kCompileChannel,
                "{}='{}' makes no sense; the default holds", name, value);
   }
 

@@ -11,6 +11,9 @@
 
 namespace postflight {
 
+// The name that the reference logs under.
+constexpr const char* kCompileChannel = "strobelight_compile_time_profiler";
+
 // How compile phases are profiled. From the environment, the names of torch
 // (COMPILE_STROBELIGHT_...) are understood and those of postflight beat them;
 // a value that makes no sense is warned of and left at its default.

@@ -16,7 +16,6 @@ namespace postflight {
 namespace {
 
 // The logger's name in torch, so that what reads its lines finds ours.
-constexpr const char* kChannel = "strobelight_compile_time_profiler";
 constexpr double kDefaultCycles = 1e7;
 constexpr int kUrlSeconds = 10;
 
@@ -57,7 +56,8 @@ std::optional<Pattern> compiled(const std::optional<std::string>& expression) {
 template <class... Args>
 void CompileTimeProfiler::info(fmt::format_string<Args...> format,
                                Args&&... args) {
-  log_.write(LogLevel::kInfo, kChannel, format, std::forward<Args>(args)...);
+  log_.write(LogLevel::kInfo, kCompileChannel, format,
+             std::forward<Args>(args)...);
 }
 
 CompileTimeProfiler::CompileTimeProfiler(CompileProfileOptions options,
@@ -90,7 +90,7 @@ void CompileTimeProfiler::enable(const Factory& factory,
   Result<std::unique_ptr<PhaseProfiler>> made =
       attempted([&] { return factory(options); });
   if (!made || *made == nullptr) {
-    log_.write(LogLevel::kError, kChannel,
+    log_.write(LogLevel::kError, kCompileChannel,
                "compile time strobelight profiling not enabled: {}",
                made ? "there is no profiler" : made.error().message());
     return;
@@ -123,8 +123,9 @@ bool CompileTimeProfiler::wanted(std::string_view frame_id) const {
 bool CompileTimeProfiler::start(const PhaseRun& run) {
   const Result<> started = attempted([&] { return profiler_->start(run); });
   if (!started)
-    log_.write(LogLevel::kWarning, kChannel, "cannot profile phase {}: {}",
-               run.phase, started.error().message());
+    log_.write(LogLevel::kWarning, kCompileChannel,
+               "cannot profile phase {}: {}", run.phase,
+               started.error().message());
   return started.has_value();
 }
 
@@ -133,7 +134,7 @@ std::optional<PhaseProfile> CompileTimeProfiler::stop(const PhaseRun& run) {
       attempted([&] { return profiler_->stop(run); });
   if (profile)
     return *profile;
-  log_.write(LogLevel::kWarning, kChannel, "no profile of phase {}: {}",
+  log_.write(LogLevel::kWarning, kCompileChannel, "no profile of phase {}: {}",
              run.phase, profile.error().message());
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,9 @@
 #include "base/error.h"
 
 namespace postflight {
+
+// Of a PyThreadState, up to the last field that any version needs read.
+constexpr std::size_t kThreadBytes = 512;
 
 struct PythonVersion {
   std::uint32_t major = 0;

@@ -17,7 +17,6 @@ constexpr std::size_t kMostChunks = 512;
 constexpr std::size_t kMostChunkBytes = 4 << 20;
 // previous, size and top, before the frames.
 constexpr std::size_t kChunkHeader = 24;
-constexpr std::size_t kThreadBytes = 512;
 
 std::uint64_t word(const std::byte* bytes, std::size_t offset) {
   return load_little_endian<std::uint64_t>(bytes + offset);

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t kMostInterpreters = 1'000;
 constexpr std::size_t kMostThreads = 100'000;
-constexpr std::size_t kThreadBytes = 512;
 // Where glibc's structure behind a pthread_t holds the kernel's number of the
 // thread; 720 since 2.10, on x86-64.
 constexpr std::uint64_t kTidInPthread = 720;

@@ -18,12 +18,12 @@
 
 #include "base/descriptor.h"
 #include "base/interrupt.h"
+#include "profile/compile_profile_options.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::size_t kMostAnswer = 4096;
-constexpr const char* kChannel = "strobelight_compile_time_profiler";
 
 struct Pipe {
   Descriptor from;
@@ -172,7 +172,7 @@ std::string answered_url(std::string_view command, const std::string& url,
   Result<std::string> answer = ask(command, url, seconds);
   if (answer)
     return *std::move(answer);
-  log.write(LogLevel::kWarning, kChannel,
+  log.write(LogLevel::kWarning, kCompileChannel,
             "POSTFLIGHT_URL_COMMAND ({}): {}; the result is at {}", command,
             answer.error().message(), url);
   return url;

@@ -78,8 +78,6 @@ Result<nanoseconds> parse_sampling_interval(std::string_view text) {
 }
 
 Result<nanoseconds> parse_profile_duration(std::string_view text) {
-  // A year is longer than any job, and far from overflowing.
-  constexpr double kMostSeconds = 31'536'000;
   if (const auto parsed = number_and_unit(text)) {
     const auto [value, unit] = *parsed;
     const double seconds = unit.empty() || unit == "s" ? 1

@@ -7,6 +7,9 @@
 
 namespace postflight {
 
+// A year is longer than any job, and far from overflowing.
+constexpr double kMostSeconds = 31'536'000;
+
 // How often samples are taken: "99" or "99Hz" a second, every "5ms", "200us" or
 // "1000000ns", or every "10000000cycles" of a processor at its nominal speed.
 Result<std::chrono::nanoseconds> parse_sampling_interval(std::string_view text);

@@ -11,7 +11,7 @@
 namespace postflight {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18>
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20>
     kShortNames{{
         {"Float", "f32"},
         {"Double", "f64"},
@@ -30,6 +30,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18>
         {"ComplexDouble", "c128"},
         {"Float8_e4m3fn", "f8e4m3"},
         {"Float8_e5m2", "f8e5m2"},
+        {"Float8_e4m3fnuz", "f8e4m3fnuz"},
+        {"Float8_e5m2fnuz", "f8e5m2fnuz"},
         {"ComplexHalf", "c32"},
     }};
 

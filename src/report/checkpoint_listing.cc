@@ -67,7 +67,7 @@ std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
   return text.empty() ? text : escape_for_terminal(text);
 }
 
-struct Row {
+struct TensorRow {
   std::string key;
   std::string dtype;
   std::string shape;
@@ -85,7 +85,7 @@ class Columns {
     text_.reserve(rows * 64);
   }
 
-  void add(const Row& row) {
+  void add(const TensorRow& row) {
     for (const std::string* const cell :
          {&row.key, &row.dtype, &row.shape, &row.size, &row.remark}) {
       const std::size_t column = cells_.size() % kColumns;
@@ -132,9 +132,9 @@ class Columns {
   std::array<std::size_t, kColumns> widths_{};
 };
 
-Row value_row(const Checkpoint& checkpoint, std::uint32_t index) {
+TensorRow value_row(const Checkpoint& checkpoint, std::uint32_t index) {
   const Node& node = checkpoint.nodes()[index];
-  Row row;
+  TensorRow row;
   row.key = shown_path(checkpoint, index);
   if (node.kind == NodeKind::kReference) {
     row.dtype = "reference";
@@ -151,8 +151,8 @@ Row value_row(const Checkpoint& checkpoint, std::uint32_t index) {
   return row;
 }
 
-Row tensor_row(const Checkpoint& checkpoint, std::uint32_t index,
-               const Tensor& tensor, std::span<const StorageUse> uses) {
+TensorRow tensor_row(const Checkpoint& checkpoint, std::uint32_t index,
+                     const Tensor& tensor, std::span<const StorageUse> uses) {
   return {shown_path(checkpoint, index), escape_for_terminal(tensor.dtype.name),
           shape_text(tensor),
           tensor.has_parts() ? "" : human_bytes(tensor.bytes()),

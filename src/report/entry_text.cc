@@ -7,42 +7,9 @@
 
 #include "base/escape.h"
 #include "flight/stack_story.h"
+#include "report/call_text.h"
 
 namespace postflight {
-namespace {
-
-// Names of c10's scalar types, as short as the field writes them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20>
-    kShortNames{{{"Float", "f32"},
-                 {"Double", "f64"},
-                 {"Half", "f16"},
-                 {"BFloat16", "bf16"},
-                 {"Byte", "u8"},
-                 {"Char", "i8"},
-                 {"Short", "i16"},
-                 {"Int", "i32"},
-                 {"Long", "i64"},
-                 {"Bool", "bool"},
-                 {"UInt16", "u16"},
-                 {"UInt32", "u32"},
-                 {"UInt64", "u64"},
-                 {"ComplexFloat", "c64"},
-                 {"ComplexDouble", "c128"},
-                 {"ComplexHalf", "c32"},
-                 {"Float8_e4m3fn", "f8e4m3"},
-                 {"Float8_e5m2", "f8e5m2"},
-                 {"Float8_e4m3fnuz", "f8e4m3fnuz"},
-                 {"Float8_e5m2fnuz", "f8e5m2fnuz"}}};
-
-std::string dtype_label(std::string_view name) {
-  for (const auto& [known, short_name] : kShortNames)
-    if (known == name)
-      return std::string(short_name);
-  return escape_for_terminal(name);
-}
-
-}  // namespace
-
 std::string group_label(const Job& job, const Group& group) {
   return escape_for_terminal(
       job.text(group.description != TextId{} ? group.description : group.name));
@@ -64,7 +31,9 @@ std::string tensors_label(const Job& job, const Call& call) {
     return "";
   const auto dtypes = job.tables.dtypes(call.input_dtypes);
   std::string text = fmt::format(
-      "{}[{}]", dtypes.empty() ? "" : dtype_label(job.text(dtypes[0])),
+      "{}[{}]",
+      dtypes.empty() ? ""
+                     : escape_for_terminal(short_dtype(job.text(dtypes[0]))),
       fmt::join(shapes[0], ", "));
   if (shapes.size() > 1)
     text += fmt::format(" and {} more", shapes.size() - 1);

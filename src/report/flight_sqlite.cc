@@ -22,11 +22,11 @@ Time recorded(std::int64_t nanoseconds) {
 }
 
 // NULL where nothing is known.
-std::optional<std::string_view> known(std::string_view text) {
+std::optional<std::string_view> text_or_null(std::string_view text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-std::optional<std::int64_t> known_rank(Rank rank) {
+std::optional<std::int64_t> rank_or_null(Rank rank) {
   return rank.value < 0 ? std::nullopt
                         : std::optional(std::int64_t{rank.value});
 }
@@ -102,11 +102,12 @@ class FlightWriter {
       std::optional<std::int64_t> start;
       if (!dump->entries.empty())
         start = dump->entries[0].record_id;
-      TRY(ranks.add(
-          rank.value, known(dump->host), dump->file,
-          dump->json ? "json" : "pickle", known(job_.text(dump->version)),
-          known(job_.text(dump->library)), dump->complete, start,
-          std::uint64_t{dump->entries.size()}, times.first, times.last));
+      TRY(ranks.add(rank.value, text_or_null(dump->host), dump->file,
+                    dump->json ? "json" : "pickle",
+                    text_or_null(job_.text(dump->version)),
+                    text_or_null(job_.text(dump->library)), dump->complete,
+                    start, std::uint64_t{dump->entries.size()}, times.first,
+                    times.last));
     }
     return {};
   }
@@ -120,7 +121,7 @@ class FlightWriter {
     SqliteInsert skipped = TRY(database_.insert_into("skipped_files", 4));
     for (const SkippedFile& file : job_.skipped)
       TRY(skipped.add(file.file, file.reason, file.empty,
-                      known_rank({file.rank})));
+                      rank_or_null({file.rank})));
     return {};
   }
 
@@ -246,8 +247,8 @@ class FlightWriter {
               : std::optional(SqliteWord{difference_name(row.difference)});
       TRY(rows.add(id, row.group.value,
                    SqliteWord{row.message ? "message" : "collective"},
-                   row.sequence, known_rank(row.source),
-                   known_rank(row.destination), row.call.value, difference,
+                   row.sequence, rank_or_null(row.source),
+                   rank_or_null(row.destination), row.call.value, difference,
                    row.majority, row.expected, row.joined, row.absent,
                    row.without_dump, row.unknown(), row.scheduled, row.started,
                    row.completed, row.pending, times.first, times.last));

@@ -27,9 +27,9 @@ bool is_json_object(const Value& dict, const Sharing& sharing) {
   });
 }
 
-class Writer {
+class JsonTree {
  public:
-  Writer(const Value& root, Output& out) : sharing_(root), out_(out) {
+  JsonTree(const Value& root, Output& out) : sharing_(root), out_(out) {
     begin(root);
     while (!path_.empty())
       step();
@@ -244,7 +244,7 @@ class Writer {
 }  // namespace
 
 void write_pickle_json(const Value& root, Output& out) {
-  Writer(root, out);
+  JsonTree(root, out);
 }
 
 }  // namespace postflight

@@ -12,8 +12,7 @@
 namespace postflight {
 namespace {
 
-constexpr std::size_t kNames = 12;  // shown of globals and calls
-constexpr std::size_t kMargin = 2;
+constexpr std::size_t kNames = 12;       // shown of globals and calls
 constexpr std::size_t kBeforeName = 20;  // columns of a row
 constexpr std::size_t kLeastName = 10;
 
@@ -79,22 +78,22 @@ Style style_of(Trust trust) {
   }
 }
 
-struct Row {
+struct GlobalRow {
   Trust trust{};
   std::string name;
   std::string note;
 };
 
-void write_rows(std::string_view title, std::vector<Row> rows, bool all,
+void write_rows(std::string_view title, std::vector<GlobalRow> rows, bool all,
                 const Terminal& terminal, Output& out) {
   if (rows.empty())
     return;
   // The worst first; among equals the order of appearance.
-  std::ranges::stable_sort(rows, std::greater(), &Row::trust);
+  std::ranges::stable_sort(rows, std::greater(), &GlobalRow::trust);
   const std::size_t shown =
       all || rows.size() <= kNames + 2 ? rows.size() : kNames;
   for (std::size_t i = 0; i < shown; ++i) {
-    const Row& row = rows[i];
+    const GlobalRow& row = rows[i];
     const std::size_t taken = kBeforeName + 2 + display_width(row.note);
     const std::size_t room = terminal.width - std::min(terminal.width, taken);
     out += fmt::format(
@@ -111,7 +110,7 @@ void write_rows(std::string_view title, std::vector<Row> rows, bool all,
 
 void write_audit(const Audit& audit, bool all, const Terminal& terminal,
                  Output& out) {
-  std::vector<Row> calls;
+  std::vector<GlobalRow> calls;
   for (const CallUse& use : audit.calls) {
     const bool touched = use.making == Making::kTouched;
     calls.push_back(
@@ -121,7 +120,7 @@ void write_audit(const Audit& audit, bool all, const Terminal& terminal,
   }
   write_rows("calls", std::move(calls), all, terminal, out);
 
-  std::vector<Row> globals;
+  std::vector<GlobalRow> globals;
   for (const GlobalUse& use : audit.globals)
     globals.push_back({use.trust,
                        escape_for_terminal(use.module + "." + use.name),
@@ -160,7 +159,7 @@ void write_pickle_report(std::string_view name, const PickleFile& file,
     if (options.tree)
       write_pickle_text(loaded.pickle.root,
                         {.width = terminal.width,
-                         .margin = kMargin,
+                         .margin = 2,
                          .all = options.all,
                          .unicode = terminal.unicode},
                         out);

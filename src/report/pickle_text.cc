@@ -76,9 +76,9 @@ Brackets brackets(const Value& value, const Sharing& sharing) {
 }
 
 // The walk keeps a path instead of recursing: a pickle can nest a million deep.
-class Writer {
+class TextTree {
  public:
-  Writer(const Value& root, const PickleTextOptions& options, Output& out)
+  TextTree(const Value& root, const PickleTextOptions& options, Output& out)
       : options_(options),
         sharing_(root),
         layout_({.width = options.width, .margin = options.margin}, out) {
@@ -265,20 +265,20 @@ class Writer {
 
 void write_pickle_text(const Value& root, const PickleTextOptions& options,
                        Output& out) {
-  Writer(root, options, out);
+  TextTree(root, options, out);
 }
 
 std::string pickle_line(const Value& root, std::size_t width) {
   std::string line;
   {
     Output out([&line](std::string_view piece) { line += piece; });
-    Writer(root,
-           {.width = std::string::npos / 2,
-            .pairs = 8,
-            .items = 8,
-            .depth = 4,
-            .text = 60},
-           out);
+    TextTree(root,
+             {.width = std::string::npos / 2,
+              .pairs = 8,
+              .items = 8,
+              .depth = 4,
+              .text = 60},
+             out);
   }
   line.pop_back();
   return cut_to_width(line, width);

@@ -41,8 +41,8 @@ void write_functions(const Profile& profile, const ProfileSummary& summary,
   out += "]";
 }
 
-void write_phases(const Profile& profile, const ProfileSummary& summary,
-                  Output& out) {
+void write_json_phases(const Profile& profile, const ProfileSummary& summary,
+                       Output& out) {
   out += ",\"phases\":[";
   bool first = true;
   for (const PhaseTime& phase : summary.phases) {
@@ -103,7 +103,7 @@ void write_profile_json(const Profile& profile, Output& out) {
   out +=
       fmt::format("],\"spent\":{{{}}},\"waiting\":{{{}}}",
                   spent_fields(summary.spent), spent_fields(summary.waiting));
-  write_phases(profile, summary, out);
+  write_json_phases(profile, summary, out);
   write_functions(profile, summary, out);
   out += ",\"ranks\":[";
   first = true;

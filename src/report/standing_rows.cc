@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kRows = 8;
 
-struct Row {
+struct StandingRow {
   Standing standing = Standing::kDone;
   std::vector<Rank> ranks;
   // What they do. A text is empty where they differ in it.
@@ -31,8 +31,8 @@ struct Row {
   std::size_t groups = 1;
 };
 
-Row row_of(const Job& job, const RankStanding& one) {
-  Row row;
+StandingRow row_of(const Job& job, const RankStanding& one) {
+  StandingRow row;
   row.standing = one.standing;
   row.ranks = {one.rank};
   const RankDump* const dump = job.find(one.rank);
@@ -54,7 +54,7 @@ Row row_of(const Job& job, const RankStanding& one) {
 }
 
 // Where arguments differ, they come before the place, which is the same.
-std::string text_of(const Row& row, bool arguments_first = false) {
+std::string text_of(const StandingRow& row, bool arguments_first = false) {
   if (!row.has_entry)
     return row.operation;
   const bool is_in_it = row.standing == Standing::kWaiting ||
@@ -73,7 +73,7 @@ std::string text_of(const Row& row, bool arguments_first = false) {
   return text;
 }
 
-void merge(Row& into, const Row& row) {
+void merge(StandingRow& into, const StandingRow& row) {
   into.ranks.insert(into.ranks.end(), row.ranks.begin(), row.ranks.end());
   if (into.operation != row.operation)
     into.operation.clear();
@@ -81,11 +81,11 @@ void merge(Row& into, const Row& row) {
     into.tensors.clear();
 }
 
-std::vector<Row> rows_of(const Job& job, const Verdict& verdict) {
-  std::vector<Row> rows;
+std::vector<StandingRow> rows_of(const Job& job, const Verdict& verdict) {
+  std::vector<StandingRow> rows;
   std::map<std::pair<Standing, std::string>, std::size_t> known;
   for (const RankStanding& one : verdict.ranks) {
-    Row row = row_of(job, one);
+    StandingRow row = row_of(job, one);
     const auto [found, is_new] =
         known.try_emplace({one.standing, text_of(row)}, rows.size());
     if (is_new)
@@ -97,12 +97,12 @@ std::vector<Row> rows_of(const Job& job, const Verdict& verdict) {
 }
 
 // At a thousand ranks, dozens of groups do the same.
-std::vector<Row> without_groups(const std::vector<Row>& rows) {
-  std::vector<Row> folded;
+std::vector<StandingRow> without_groups(const std::vector<StandingRow>& rows) {
+  std::vector<StandingRow> folded;
   std::map<std::tuple<Standing, bool, std::string, std::string>, std::size_t>
       known;
   std::vector<std::set<std::string>> groups;
-  for (const Row& row : rows) {
+  for (const StandingRow& row : rows) {
     const auto [found, is_new] = known.try_emplace(
         {row.standing, row.has_entry, row.name, row.place}, folded.size());
     if (is_new) {
@@ -121,8 +121,8 @@ std::vector<Row> without_groups(const std::vector<Row>& rows) {
 }
 
 // Those at fault first, those who are done last; then the many.
-void sort_rows(std::vector<Row>& rows) {
-  const auto order = [](const Row& row) {
+void sort_rows(std::vector<StandingRow>& rows) {
+  const auto order = [](const StandingRow& row) {
     constexpr Standing kOrder[] = {Standing::kMissing, Standing::kMismatched,
                                    Standing::kStalled, Standing::kNoDump,
                                    Standing::kBehind,  Standing::kUnknown,
@@ -134,7 +134,7 @@ void sort_rows(std::vector<Row>& rows) {
 }
 
 // "ranks 0-3,8"; "512 ranks" where naming them would take more than `width`.
-std::string ranks_text(const Row& row, std::size_t width) {
+std::string ranks_text(const StandingRow& row, std::size_t width) {
   const std::string named = fmt::format(
       "rank{} {}", row.ranks.size() == 1 ? "" : "s", rank_set_text(row.ranks));
   return named.size() <= width ? named
@@ -145,7 +145,7 @@ std::string ranks_text(const Row& row, std::size_t width) {
 
 void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
                          const Terminal& terminal, Output& out) {
-  std::vector<Row> rows = rows_of(job, verdict);
+  std::vector<StandingRow> rows = rows_of(job, verdict);
   if (rows.size() > kRows && !all)
     rows = without_groups(rows);
   sort_rows(rows);

@@ -29,7 +29,7 @@ struct FreeOpenSsl {
 template <class T>
 using Owned = std::unique_ptr<T, FreeOpenSsl>;
 
-constexpr std::string_view kMagic = "PFa1";
+constexpr std::string_view kAeadMagic = "PFa1";
 constexpr std::size_t kCipherAt = 4;
 constexpr std::size_t kSaltAt = 8;
 constexpr std::size_t kSaltSize = 32;
@@ -114,7 +114,7 @@ class AeadSeal : public Seal {
 
   Result<> write_front(std::span<std::byte> front) override {
     std::ranges::fill(front, std::byte{0});
-    copy_bytes(as_bytes(kMagic), front);
+    copy_bytes(as_bytes(kAeadMagic), front);
     front[kCipherAt] = std::byte{cipher_};
     if (RAND_bytes(raw(front.subspan(kSaltAt)), kSaltSize) != 1)
       return library_failed();
@@ -122,11 +122,11 @@ class AeadSeal : public Seal {
   }
 
   Result<> read_front(Bytes front) override {
-    if (!as_text(front).starts_with(kMagic))
+    if (!as_text(front).starts_with(kAeadMagic))
       return fail(ErrorKind::kCorrupt,
                   "this is no encrypted stream: it does not begin with "
                   "\"{}\"",
-                  kMagic);
+                  kAeadMagic);
     cipher_ = static_cast<std::uint8_t>(front[kCipherAt]);
     if (cipher_of(cipher_) == nullptr)
       return fail(ErrorKind::kUnsupported,

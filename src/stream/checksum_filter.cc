@@ -9,24 +9,24 @@
 namespace postflight {
 namespace {
 
-constexpr std::string_view kMagic = "PFc1";
+constexpr std::string_view kChecksumMagic = "PFc1";
 
 // The tag is XXH3 of the contents, seeded with the block's place.
 class ChecksumSeal : public Seal {
  public:
-  std::size_t front_size() const override { return kMagic.size(); }
+  std::size_t front_size() const override { return kChecksumMagic.size(); }
   std::size_t tag_size() const override { return sizeof(XXH64_hash_t); }
 
   Result<> write_front(std::span<std::byte> front) override {
-    copy_bytes(as_bytes(kMagic), front);
+    copy_bytes(as_bytes(kChecksumMagic), front);
     return {};
   }
 
   Result<> read_front(Bytes front) override {
-    if (as_text(front) != kMagic)
+    if (as_text(front) != kChecksumMagic)
       return fail(ErrorKind::kCorrupt,
                   "this is no checksum stream: it does not begin with \"{}\"",
-                  kMagic);
+                  kChecksumMagic);
     return {};
   }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#define ZLIB_CONST
 #include <zlib.h>
 
 namespace postflight {

@@ -18,8 +18,8 @@ struct FreeContext {
     LZ4F_freeDecompressionContext(context);
   }
 };
-using EncoderContext = std::unique_ptr<LZ4F_cctx, FreeContext>;
-using DecoderContext = std::unique_ptr<LZ4F_dctx, FreeContext>;
+using Lz4EncoderContext = std::unique_ptr<LZ4F_cctx, FreeContext>;
+using Lz4DecoderContext = std::unique_ptr<LZ4F_dctx, FreeContext>;
 
 constexpr std::size_t kBlock = 256 << 10;  // what max256KB means
 constexpr int kMaxLevel = 12;
@@ -38,7 +38,7 @@ LZ4F_preferences_t preferences(int level) {
 
 class Lz4Encoder : public Filter {
  public:
-  Lz4Encoder(EncoderContext context, int level)
+  Lz4Encoder(Lz4EncoderContext context, int level)
       : context_(std::move(context)), preferences_(preferences(level)) {}
 
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
@@ -93,7 +93,7 @@ class Lz4Encoder : public Filter {
     return {};
   }
 
-  EncoderContext context_;
+  Lz4EncoderContext context_;
   LZ4F_preferences_t preferences_;
   Pending pending_;
   std::vector<std::byte> block_;
@@ -103,7 +103,8 @@ class Lz4Encoder : public Filter {
 
 class Lz4Decoder : public Filter {
  public:
-  explicit Lz4Decoder(DecoderContext context) : context_(std::move(context)) {}
+  explicit Lz4Decoder(Lz4DecoderContext context)
+      : context_(std::move(context)) {}
 
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
                            FilterStage stage) override {
@@ -156,7 +157,7 @@ class Lz4Decoder : public Filter {
     return wanted_ > kBlockHeader ? wanted_ - kBlockHeader : wanted_;
   }
 
-  DecoderContext context_;
+  Lz4DecoderContext context_;
   bool in_frame_ = false;
   bool holds_back_ = false;  // perhaps, as all room was used
   std::size_t wanted_ = kFirstPiece;
@@ -164,19 +165,19 @@ class Lz4Decoder : public Filter {
   std::uint64_t made_ = 0;
 };
 
-Result<std::unique_ptr<Filter>> make_encoder(int level) {
+Result<std::unique_ptr<Filter>> make_lz4_encoder(int level) {
   LZ4F_cctx* context = nullptr;
   if (LZ4F_isError(LZ4F_createCompressionContext(&context, LZ4F_VERSION)) != 0)
     return fail(ErrorKind::kRefused, "no memory left to encode lz4 with");
-  return std::make_unique<Lz4Encoder>(EncoderContext(context), level);
+  return std::make_unique<Lz4Encoder>(Lz4EncoderContext(context), level);
 }
 
-Result<std::unique_ptr<Filter>> make_decoder() {
+Result<std::unique_ptr<Filter>> make_lz4_decoder() {
   LZ4F_dctx* context = nullptr;
   if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)) !=
       0)
     return fail(ErrorKind::kRefused, "no memory left to decode lz4 with");
-  return std::make_unique<Lz4Decoder>(DecoderContext(context));
+  return std::make_unique<Lz4Decoder>(Lz4DecoderContext(context));
 }
 
 }  // namespace
@@ -191,8 +192,8 @@ ExtensionType lz4_extension() {
             const int level = static_cast<int>(
                 TRY(settings.parameters.integer("level", 0, 0, kMaxLevel)));
             return std::make_unique<StreamTransform>(
-                descriptor, [level] { return make_encoder(level); },
-                make_decoder);
+                descriptor, [level] { return make_lz4_encoder(level); },
+                make_lz4_decoder);
           }};
 }
 

@@ -15,7 +15,7 @@ namespace {
 struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
-using EncoderContext = std::unique_ptr<ZSTD_CCtx, FreeEncoder>;
+using ZstdEncoderContext = std::unique_ptr<ZSTD_CCtx, FreeEncoder>;
 
 struct ZstdOptions {
   int level = 3;  // torch's default
@@ -37,8 +37,8 @@ tl::unexpected<Error> failed(std::size_t status) {
               ZSTD_getErrorName(status));
 }
 
-Result<EncoderContext> make_context(const ZstdOptions& options) {
-  EncoderContext context(ZSTD_createCCtx());
+Result<ZstdEncoderContext> make_context(const ZstdOptions& options) {
+  ZstdEncoderContext context(ZSTD_createCCtx());
   if (context == nullptr)
     return fail(ErrorKind::kRefused, "no memory left to encode zstd with");
   const auto set = [&](ZSTD_cParameter parameter, int value) -> Result<> {
@@ -60,7 +60,8 @@ Result<EncoderContext> make_context(const ZstdOptions& options) {
 // One frame, on the calling thread.
 class ZstdEncoder : public Filter {
  public:
-  explicit ZstdEncoder(EncoderContext context) : context_(std::move(context)) {}
+  explicit ZstdEncoder(ZstdEncoderContext context)
+      : context_(std::move(context)) {}
 
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
                            FilterStage stage) override {
@@ -85,12 +86,12 @@ class ZstdEncoder : public Filter {
   }
 
  private:
-  EncoderContext context_;
+  ZstdEncoderContext context_;
 };
 
 Result<std::vector<std::byte>> encode_section(std::vector<std::byte> section,
                                               ZstdOptions options) {
-  const EncoderContext context = TRY(make_context(options));
+  const ZstdEncoderContext context = TRY(make_context(options));
   std::vector<std::byte> frame(ZSTD_compressBound(section.size()));
   const std::size_t size =
       ZSTD_compress2(context.get(), frame.data(), frame.size(), section.data(),

@@ -18,7 +18,7 @@ namespace {
 struct FreeDecoder {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
-using DecoderContext = std::unique_ptr<ZSTD_DCtx, FreeDecoder>;
+using ZstdDecoderContext = std::unique_ptr<ZSTD_DCtx, FreeDecoder>;
 
 constexpr std::size_t kMagicSize = 4;
 constexpr std::size_t kBlockHeader = 3;
@@ -30,7 +30,7 @@ bool begins_frame(std::uint32_t magic) {
 
 class ZstdDecoder : public Filter {
  public:
-  ZstdDecoder(DecoderContext context, std::uint64_t max_window)
+  ZstdDecoder(ZstdDecoderContext context, std::uint64_t max_window)
       : context_(std::move(context)), max_window_(max_window) {}
 
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
@@ -164,7 +164,7 @@ class ZstdDecoder : public Filter {
                 used_, made_, ZSTD_getErrorName(status));
   }
 
-  DecoderContext context_;
+  ZstdDecoderContext context_;
   std::uint64_t max_window_;
   bool in_frame_ = false;
   std::array<std::byte, kMagicSize> magic_{};
@@ -179,7 +179,7 @@ class ZstdDecoder : public Filter {
 }  // namespace
 
 Result<std::unique_ptr<Filter>> make_zstd_decoder(const Limits& limits) {
-  DecoderContext context(ZSTD_createDCtx());
+  ZstdDecoderContext context(ZSTD_createDCtx());
   const ZSTD_bounds bounds = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
   const int wanted =
       static_cast<int>(std::bit_width(limits.max_window_bytes)) - 1;

@@ -17,12 +17,12 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr Terminal kTerminal = {.stderr_is_terminal = true, .width = 100};
+constexpr Terminal kScreen = {.stderr_is_terminal = true, .width = 100};
 
 // A progress line, the clock it sees and the texts it writes.
 class Watched {
  public:
-  explicit Watched(ProgressOptions options, Terminal terminal = kTerminal)
+  explicit Watched(ProgressOptions options, Terminal terminal = kScreen)
       : progress(
             terminal, clock,
             [this](std::string_view text) { texts.emplace_back(text); },
@@ -93,7 +93,7 @@ TEST(Progress, IsErasedWhenItGoes) {
   FakeClock clock;
   std::vector<std::string> texts;
   {
-    Progress progress(kTerminal, clock,
+    Progress progress(kScreen, clock,
                       [&](std::string_view text) { texts.emplace_back(text); },
                       {});
     clock.wait(1s);

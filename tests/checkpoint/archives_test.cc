@@ -1,5 +1,6 @@
 #include "checkpoint/archives.h"
 
+#include "base/test_files.h"
 #include "checkpoint/expect.h"
 #include "checkpoint/sample.h"
 #include "checkpoint/zip_maker.h"

@@ -49,7 +49,7 @@ const Tensor& tensor(const Checkpoint& checkpoint, std::string_view path) {
   throw std::runtime_error("no such tensor");
 }
 
-std::string bytes_of(const Checkpoint& checkpoint, const Tensor& of) {
+std::string values_of(const Checkpoint& checkpoint, const Tensor& of) {
   std::string bytes(of.bytes(), '?');
   const Result<> done = TensorReader(checkpoint)
                             .read(of, std::as_writable_bytes(std::span(bytes)));
@@ -84,14 +84,14 @@ TEST(Distributed, RebuildsTheNestingAndTheTensors) {
 TEST(Distributed, ASliceIsThatOfTheWhole) {
   const Checkpoint checkpoint = must(Checkpoint::open(data("dcp_plain")));
   const Tensor& whole = tensor(checkpoint, "model.u");
-  const std::string all = bytes_of(checkpoint, whole);
+  const std::string all = values_of(checkpoint, whole);
   const auto columns = static_cast<std::size_t>(whole.shape[1]);
   const TensorSlice part =
       slice_tensor(whole, must(parse_slice("[1:6:2, 3:8]", whole.shape)));
   std::string expected;
   for (const std::size_t row : {1, 3, 5})
     expected += all.substr((row * columns + 3) * 2, 5 * 2);
-  EXPECT_EQ(bytes_of(checkpoint, part.tensor), expected);
+  EXPECT_EQ(values_of(checkpoint, part.tensor), expected);
 }
 
 TEST(Distributed, SaysWhichFileIsMissing) {
@@ -119,8 +119,8 @@ TEST(Distributed, ReadsSlicesOfWhatIsThere) {
     return slice_tensor(of, must(parse_slice(text, of.shape)));
   };
   for (const char* text : {"[0:3]", "[6:]", "[:3, 1:4]", "[3:3]"})
-    EXPECT_EQ(bytes_of(checkpoint, rows(broken, text).tensor),
-              bytes_of(good, rows(whole, text).tensor))
+    EXPECT_EQ(values_of(checkpoint, rows(broken, text).tensor),
+              values_of(good, rows(whole, text).tensor))
         << text;
   std::string room(2 * 6 * 4, '?');
   EXPECT_EQ(message_of(TensorReader(checkpoint)

@@ -24,7 +24,7 @@ struct Sample {
   Result<PickleFile> file;
 };
 
-Result<PickleFile> read(std::string_view bytes) {
+Result<PickleFile> read_pickles(std::string_view bytes) {
   return PickleFile::read(as_bytes(bytes), {});
 }
 
@@ -73,7 +73,7 @@ TEST(PickleFile, ReadsTheFirstRecordOfATruncatedArchive) {
 }
 
 TEST(PickleFile, ReadsPicklesBackToBack) {
-  const Result<PickleFile> file = read("N.K\x07.");
+  const Result<PickleFile> file = read_pickles("N.K\x07.");
   ASSERT_TRUE(file);
   ASSERT_EQ(file->pickles.size(), 2u);
   EXPECT_EQ(file->pickles[1].offset, 2u);
@@ -81,7 +81,7 @@ TEST(PickleFile, ReadsPicklesBackToBack) {
 }
 
 TEST(PickleFile, WarnsOfWhatFollowsThePickle) {
-  const Result<PickleFile> file = read(std::string_view("N.\0\0\0", 5));
+  const Result<PickleFile> file = read_pickles(std::string_view("N.\0\0\0", 5));
   ASSERT_TRUE(file);
   ASSERT_EQ(file->findings.size(), 1u);
   EXPECT_EQ(file->findings[0].message,
@@ -90,7 +90,7 @@ TEST(PickleFile, WarnsOfWhatFollowsThePickle) {
 }
 
 TEST(PickleFile, KeepsTheAuditOfAPickleThatBreaksOff) {
-  const Result<PickleFile> file = read(
+  const Result<PickleFile> file = read_pickles(
       "\x80\x02"
       "cos\nsystem\n)R");
   ASSERT_TRUE(file);
@@ -110,7 +110,7 @@ std::string nested(std::string_view inner) {
 
 TEST(PickleFile, JudgesNestedPicklesByWhatTheyHold) {
   const std::string harmless = nested("\x80\x02N.");
-  const Result<PickleFile> good = read(harmless);
+  const Result<PickleFile> good = read_pickles(harmless);
   ASSERT_TRUE(good);
   EXPECT_EQ(good->pickles.size(), 2u);
   EXPECT_EQ(good->pickles[1].where, "nested pickle 0");
@@ -119,10 +119,10 @@ TEST(PickleFile, JudgesNestedPicklesByWhatTheyHold) {
   const std::string hostile = nested(
       "\x80\x02"
       "cos\nsystem\n)R.");
-  EXPECT_EQ(read(hostile)->worst(), Trust::kDangerous);
+  EXPECT_EQ(read_pickles(hostile)->worst(), Trust::kDangerous);
 
   const std::string unreadable = nested("\xff\xff");
-  EXPECT_EQ(read(unreadable)->worst(), Trust::kDangerous);
+  EXPECT_EQ(read_pickles(unreadable)->worst(), Trust::kDangerous);
 }
 
 struct Refusal {
@@ -133,7 +133,7 @@ struct Refusal {
 class Refused : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refused, WithAHint) {
-  const Result<PickleFile> file = read(GetParam().bytes);
+  const Result<PickleFile> file = read_pickles(GetParam().bytes);
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().message(), GetParam().message);
 }

@@ -1,5 +1,6 @@
 #include "checkpoint/torch_maker.h"
 
+#include "base/test_files.h"
 #include "checkpoint/expect.h"
 #include "checkpoint/zip_maker.h"
 #include "pickle/writer.h"

@@ -1,5 +1,6 @@
 #include "checkpoint/zip_directory.h"
 
+#include "base/test_files.h"
 #include "checkpoint/archives.h"
 #include "checkpoint/expect.h"
 #include "checkpoint/sample.h"
@@ -26,11 +27,6 @@ ZipDirectory directory_of(const std::string& file, const Limits& limits = {}) {
 std::string error_of(const std::string& file, const Limits& limits = {}) {
   const auto directory = ZipDirectory::read(as_bytes(file), limits);
   return directory ? "no error" : std::string(directory.error().message());
-}
-
-template <class T>
-std::string message_of(const Result<T>& result) {
-  return result ? "no error" : std::string(result.error().message());
 }
 
 // What comes of reading the first entry of an archive.

@@ -1,5 +1,6 @@
 #include "checkpoint/zip_end.h"
 
+#include "base/test_files.h"
 #include "checkpoint/expect.h"
 #include "checkpoint/sample.h"
 #include "checkpoint/zip_maker.h"
@@ -20,21 +21,21 @@ ZipEnd end_of(const std::string& file) {
   return must(find_zip_end(as_bytes(file)));
 }
 
-std::string error_of(const std::string& file) {
+std::string end_error_of(const std::string& file) {
   const auto end = find_zip_end(as_bytes(file));
   return end ? "no error" : std::string(end.error().message());
 }
 
-std::vector<std::string> findings_of(const std::string& file) {
+std::vector<std::string> end_findings_of(const std::string& file) {
   return lines(end_of(file).findings);
 }
 
 TEST(ZipEnd, SaysThatATruncatedArchiveBreaksOff) {
-  EXPECT_EQ(error_of(sample("ckpt_more/truncated.pt")),
+  EXPECT_EQ(end_error_of(sample("ckpt_more/truncated.pt")),
             "the archive breaks off: its directory, which comes last, is not "
             "in these 18003 bytes; the writer was probably killed or the copy "
             "cut short");
-  EXPECT_EQ(error_of("hello"), "no zip archive ends in these 5 bytes");
+  EXPECT_EQ(end_error_of("hello"), "no zip archive ends in these 5 bytes");
 }
 
 // The second of two equal archives says that its 64-bit end record lies where
@@ -49,8 +50,8 @@ TEST(ZipEnd, ReadsAComment) {
   const std::string file =
       make_zip({{.name = "a/x", .contents = "hello"}}, {.comment = "bye"});
   EXPECT_EQ(end_of(file).archive, (Extent{0, file.size()}));
-  EXPECT_THAT(findings_of(file), IsEmpty());
-  EXPECT_THAT(findings_of(make_zip({}, {.comment_size = 7})),
+  EXPECT_THAT(end_findings_of(file), IsEmpty());
+  EXPECT_THAT(end_findings_of(make_zip({}, {.comment_size = 7})),
               ElementsAre("warning zip_comment_cut [byte 0]: the archive's "
                           "comment should have 7 bytes, 0 are there"));
 }
@@ -58,12 +59,12 @@ TEST(ZipEnd, ReadsAComment) {
 TEST(ZipEnd, NamesEndRecordsThatDisagree) {
   const std::vector<MadeEntry> entries = {{.name = "a/x"}, {.name = "a/y"}};
   EXPECT_THAT(
-      findings_of(make_zip(entries, {.zip64 = true, .narrow_entries = 1})),
+      end_findings_of(make_zip(entries, {.zip64 = true, .narrow_entries = 1})),
       ElementsAre("error zip_end_mismatch [byte 240]: the archive's two end "
                   "records disagree, so that readers may see different "
                   "entries; the 64-bit one was used"));
   EXPECT_THAT(
-      findings_of(make_zip(entries, {.zip64 = true, .zip64_offset = 7})),
+      end_findings_of(make_zip(entries, {.zip64 = true, .zip64_offset = 7})),
       ElementsAre("error zip_end_mismatch [byte 164]: the 64-bit end record is "
                   "said to lie at offset 7 and lies at 164, so that readers "
                   "may see different entries"));
@@ -71,7 +72,7 @@ TEST(ZipEnd, NamesEndRecordsThatDisagree) {
   file.insert(file.size() - 22, "PK\6\7" + std::string(16, '\0'));
   file[file.size() - 10] = 2 * 49 + 20;  // the directory's size
   EXPECT_THAT(
-      findings_of(file),
+      end_findings_of(file),
       ElementsAre("error zip_end_mismatch [byte 164]: a locator refers to a "
                   "64-bit end record that is not beside it, so that readers "
                   "may see different entries; it was ignored"));
@@ -84,7 +85,7 @@ TEST(ZipEnd, DoesWithoutADamaged64BitEndRecord) {
     file[file.size() - at] ^= 0x20;
     EXPECT_EQ(end_of(file).entries, 8);
     EXPECT_EQ(end_of(file).archive.offset, 0);
-    EXPECT_THAT(findings_of(file),
+    EXPECT_THAT(end_findings_of(file),
                 ElementsAre("error zip_end_mismatch [byte 2163]: the archive's "
                             "64-bit end record is damaged; the 32-bit one was "
                             "used"));
@@ -92,29 +93,29 @@ TEST(ZipEnd, DoesWithoutADamaged64BitEndRecord) {
 }
 
 TEST(ZipEnd, RefusesImpossibleDirectories) {
-  EXPECT_EQ(error_of(make_zip({{.name = "a/x"}},
-                              {.zip64 = true, .entries = 1ULL << 32})),
+  EXPECT_EQ(end_error_of(make_zip({{.name = "a/x"}},
+                                  {.zip64 = true, .entries = 1ULL << 32})),
             "the directory is said to hold 4294967296 entries in 49 bytes, but "
             "each takes at least 46");
-  EXPECT_EQ(error_of(make_zip({{.name = "a/x"}}, {.directory_size = 1000})),
+  EXPECT_EQ(end_error_of(make_zip({{.name = "a/x"}}, {.directory_size = 1000})),
             "the directory is said to lie at offset 33 with 1000 bytes, but "
             "only 82 bytes come before its end; the front of the archive is "
             "missing");
   for (const std::uint64_t offset : {34ULL, ~0ULL})
     EXPECT_EQ(
-        error_of(make_zip({{.name = "a/x"}},
-                          {.zip64 = true, .directory_offset = offset})),
+        end_error_of(make_zip({{.name = "a/x"}},
+                              {.zip64 = true, .directory_offset = offset})),
         fmt::format("the directory is said to lie at offset {} with 49 bytes, "
                     "but only 82 bytes come before its end; the front of the "
                     "archive is missing",
                     offset));
-  EXPECT_EQ(error_of(make_zip({{.name = "a/x"}}, {.directory_size = 48})),
+  EXPECT_EQ(end_error_of(make_zip({{.name = "a/x"}}, {.directory_size = 48})),
             "the directory should begin at byte 34, but there is no entry");
   EXPECT_EQ(
-      error_of(make_zip({{.name = "a/x"}}, {.directory_size = ~0ULL})),
+      end_error_of(make_zip({{.name = "a/x"}}, {.directory_size = ~0ULL})),
       "the end record at byte 82 refers to a 64-bit end record, which is not "
       "there");
-  EXPECT_EQ(error_of(make_zip({}, {.disk = 2})),
+  EXPECT_EQ(end_error_of(make_zip({}, {.disk = 2})),
             "the archive is a part of one that spans several disks; join the "
             "parts first");
 }

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "base/test_files.h"
 #include "flight/classic_alignment.h"
 #include "flight/classic_calls.h"
 #include "flight/classic_index.h"
@@ -23,11 +24,11 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::string corpus(const std::string& name) {
+std::string classic_corpus(const std::string& name) {
   return std::string(TEST_DATA) + "/flight/" + name;
 }
 
-Job load(const std::string& folder, const std::string& prefix = "nccl") {
+Job classic_job(const std::string& folder, const std::string& prefix = "nccl") {
   const std::vector<std::string> paths = {folder};
   LoadOptions options;
   options.threads = 1;
@@ -35,15 +36,6 @@ Job load(const std::string& folder, const std::string& prefix = "nccl") {
   Result<Job> job = load_job(paths, options);
   EXPECT_TRUE(job) << (job ? "" : job.error().message());
   return job ? *std::move(job) : Job();
-}
-
-std::string read_all(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write_all(const fs::path& file, const std::string& contents) {
-  std::ofstream(file, std::ios::binary) << contents;
 }
 
 // What must hold whatever the dumps say: each entry is in one call at most,
@@ -81,7 +73,7 @@ void expect_sound(const Job& job, const ClassicAnalysis& analysis) {
 }
 
 TEST(ClassicAnalysis, MatchesAllOfAHealthyJob) {
-  const Job job = load(corpus("nccl_healthy"));
+  const Job job = classic_job(classic_corpus("nccl_healthy"));
   const ClassicAnalysis analysis = analyze_classic(job);
   EXPECT_THAT(analysis.problems, IsEmpty());
   EXPECT_THAT(analysis.collectives,
@@ -92,7 +84,7 @@ TEST(ClassicAnalysis, MatchesAllOfAHealthyJob) {
 }
 
 TEST(ClassicAnalysis, NamesTheRankThatNeverJoined) {
-  const Job job = load(corpus("nccl_mesh_hang"));
+  const Job job = classic_job(classic_corpus("nccl_mesh_hang"));
   const ClassicAnalysis analysis = analyze_classic(job);
   std::vector<Rank> accused;
   for (const ClassicProblem& problem : analysis.problems)
@@ -104,7 +96,7 @@ TEST(ClassicAnalysis, NamesTheRankThatNeverJoined) {
 }
 
 TEST(ClassicAnalysis, FindsTheFirstThatIsNotFinished) {
-  const Job job = load(corpus("nccl_missing_rank"));
+  const Job job = classic_job(classic_corpus("nccl_missing_rank"));
   const ClassicAnalysis analysis = analyze_classic(job);
   ASSERT_TRUE(analysis.unfinished);
   EXPECT_EQ(entry_at(job, analysis.unfinished->where).sequence, 6);
@@ -113,9 +105,9 @@ TEST(ClassicAnalysis, FindsTheFirstThatIsNotFinished) {
 }
 
 TEST(ClassicAnalysis, HoldsForAllRealJobs) {
-  for (const auto& folder : fs::directory_iterator(corpus(""))) {
+  for (const auto& folder : fs::directory_iterator(classic_corpus(""))) {
     const std::string name = folder.path().filename();
-    const Job job = load(folder.path(), name.substr(0, name.find('_')));
+    const Job job = classic_job(folder.path(), name.substr(0, name.find('_')));
     SCOPED_TRACE(name);
     expect_sound(job, analyze_classic(job));
   }
@@ -130,31 +122,32 @@ TEST(ClassicAnalysis, HoldsForDamagedDumps) {
     ASSERT_TRUE(folder);
     for (int rank = 0; rank < 4; ++rank)
       fs::copy_file(
-          corpus(name) + "/nccl_trace_rank_" + std::to_string(rank),
+          classic_corpus(name) + "/nccl_trace_rank_" + std::to_string(rank),
           folder->path() / ("nccl_trace_rank_" + std::to_string(rank)));
     const fs::path victim = folder->path() / "nccl_trace_rank_1";
-    const std::string whole = read_all(victim);
+    const std::string whole = read_file(victim);
     for (std::size_t at = 0; at < whole.size(); at += 7) {
       std::string broken = whole;
       broken[at] = static_cast<char>(broken[at] ^ (1 << (at % 8)));
-      write_all(victim, broken);
-      const Job job = load(folder->path());
+      write_file(victim, broken);
+      const Job job = classic_job(folder->path());
       expect_sound(job, analyze_classic(job));
     }
     for (std::size_t size = 1; size < whole.size(); size += 41) {
-      write_all(victim, whole.substr(0, size));
-      const Job job = load(folder->path());
+      write_file(victim, whole.substr(0, size));
+      const Job job = classic_job(folder->path());
       expect_sound(job, analyze_classic(job));
     }
   }
 }
 
 TEST(ClassicAlignment, DropsNothingWhereRecordsDoNotCompare) {
-  EXPECT_THAT(aligned_starts(load(corpus("nccl_wrapped"))), Each(0u));
+  EXPECT_THAT(aligned_starts(classic_job(classic_corpus("nccl_wrapped"))),
+              Each(0u));
 }
 
 TEST(ClassicIndex, PutsBatchesTogether) {
-  const Job job = load(corpus("nccl_coalesced_collectives"));
+  const Job job = classic_job(classic_corpus("nccl_coalesced_collectives"));
   const ClassicCalls calls(job);
   ClassicIndex index(job, calls);
   const std::vector<ClassicTrace>& traces = index.traces({0});
@@ -170,7 +163,7 @@ TEST(ClassicIndex, PutsBatchesTogether) {
 }
 
 TEST(ClassicIndex, PairsMessagesInTheirOrder) {
-  const Job job = load(corpus("nccl_p2p_ring_coalesced"));
+  const Job job = classic_job(classic_corpus("nccl_p2p_ring_coalesced"));
   const ClassicCalls calls(job);
   const ClassicIndex index(job, calls);
   const ClassicPlace send = index.place(0, 5);

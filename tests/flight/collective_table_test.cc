@@ -15,9 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr State kDone = State::kCompleted;
-constexpr State kWaiting = State::kScheduled;
-
 std::string shown(const Job& job, const CollectiveTable& table,
                   const Collective& row) {
   std::string text = row.message

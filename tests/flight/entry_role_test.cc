@@ -26,8 +26,6 @@ std::string roles_of(const std::vector<MadeEntry>& entries,
   return text;
 }
 
-constexpr State kDone = State::kCompleted;
-
 TEST(EntryRoles, TellsMessagesFromCollectives) {
   EXPECT_EQ(roles_of({{1},
                       {1, "nccl:send 0->1", kDone, 4, 1},

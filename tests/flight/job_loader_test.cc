@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "base/test_files.h"
 
 namespace postflight {
 namespace {
@@ -29,11 +30,6 @@ Job load(const std::string& path, LoadOptions options = {}) {
   Result<Job> job = load_job(paths, options);
   EXPECT_TRUE(job) << (job ? "" : job.error().message());
   return job ? *std::move(job) : Job();
-}
-
-std::string read_all(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::vector<int> ranks_of(const Job& job) {
@@ -169,9 +165,9 @@ TEST(JobLoader, UsesTheWholeEntriesOfADumpCutAnywhere) {
   const Result<TemporaryFolder> folder = TemporaryFolder::create();
   ASSERT_TRUE(folder);
   const std::string good =
-      read_all(corpus("nccl_missing_rank/nccl_trace_rank_0"));
+      read_file(corpus("nccl_missing_rank/nccl_trace_rank_0"));
   const std::string dump =
-      read_all(corpus("nccl_missing_rank/nccl_trace_rank_1"));
+      read_file(corpus("nccl_missing_rank/nccl_trace_rank_1"));
   std::ofstream(folder->path() / "trace_0", std::ios::binary) << good;
   const std::string cut = folder->path() / "trace_1";
   std::size_t most = 0;

@@ -52,8 +52,8 @@ std::vector<std::string> shown(const JobLog& log) {
   return lines;
 }
 
-std::vector<std::string> read(const std::vector<std::string>& files,
-                              const JobLogOptions& options = {}) {
+std::vector<std::string> read_log(const std::vector<std::string>& files,
+                                  const JobLogOptions& options = {}) {
   const Result<JobLog> log = read_job_logs(files, options);
   if (!log)
     return {std::string(log.error().message())};
@@ -62,7 +62,7 @@ std::vector<std::string> read(const std::vector<std::string>& files,
 
 TEST(JobLog, FindsTheWatchdogsTimeouts) {
   EXPECT_THAT(
-      read({sample("torch_2_8_hang.log")}),
+      read_log({sample("torch_2_8_hang.log")}),
       ElementsAre(
           "*4 collective_timeout rank 2 of 0,2 #1482 x3: Watchdog caught "
           "collective operation timeout: WorkNCCL(SeqNu",
@@ -77,7 +77,7 @@ TEST(JobLog, FindsTheWatchdogsTimeouts) {
 }
 
 TEST(JobLog, FindsTheTimeoutsOfOldTorchBehindAProgressBar) {
-  EXPECT_THAT(read({sample("torch_1_13_hang.log")}),
+  EXPECT_THAT(read_log({sample("torch_1_13_hang.log")}),
               ElementsAre("*1 collective_timeout rank 0 of 0,7 #96117 x2: "
                           "Watchdog caught collective operation timeout: "
                           "WorkNCCL(SeqNu",
@@ -87,7 +87,7 @@ TEST(JobLog, FindsTheTimeoutsOfOldTorchBehindAProgressBar) {
 
 TEST(JobLog, TellsMixedTracebacksApart) {
   EXPECT_THAT(
-      read({sample("out_of_memory.log")}),
+      read_log({sample("out_of_memory.log")}),
       ElementsAre("*1 gpu_out_of_memory rank 3: torch.OutOfMemoryError: CUDA "
                   "out of memory. Tried to allocat </home/u/train.py:61>",
                   "2 traceback rank 1: RuntimeError: bad record 4711 (it began "
@@ -99,10 +99,10 @@ TEST(JobLog, TellsMixedTracebacksApart) {
 }
 
 TEST(JobLog, ReadsTorchrunsSummary) {
-  EXPECT_THAT(read({sample("sigkill.log")}),
+  EXPECT_THAT(read_log({sample("sigkill.log")}),
               ElementsAre("*18 killed rank 11 local 3 on gpu17 #-9 first: "
                           "Signal 9 (SIGKILL) received by PID 812917"));
-  EXPECT_THAT(read({sample("error_file.log")}),
+  EXPECT_THAT(read_log({sample("error_file.log")}),
               ElementsAre("*6 worker_failed rank 5 local 5 on gpu17 #1 first: "
                           "exit code 1 (pid 917)",
                           "8 traceback rank 5: ValueError: no data in shard 3 "
@@ -111,7 +111,7 @@ TEST(JobLog, ReadsTorchrunsSummary) {
 
 TEST(JobLog, ReadsTheKernelsLog) {
   EXPECT_THAT(
-      read({sample("kernel.log")}),
+      read_log({sample("kernel.log")}),
       ElementsAre(
           "*3 xid on gpu-node-7 #79: Xid (PCI:0000:3b:00): 79, "
           "pid='<unknown>', name=<unknown>, G",
@@ -127,7 +127,7 @@ TEST(JobLog, ReadsTheKernelsLog) {
           "Killed process 1235 (python3) t",
           "11 crash on gpu-node-7: pt_main_thread[4444]: segfault at "
           "7f0c00000010 ip 00007f0c12"));
-  EXPECT_THAT(read({sample("dmesg.log")}),
+  EXPECT_THAT(read_log({sample("dmesg.log")}),
               ElementsAre("*2 xid #31: Xid (PCI:0000:01:00): 31, pid=14292, "
                           "name=python, Ch 0000003",
                           "5 xid: NVRM: fallen off the bus and is not "
@@ -136,7 +136,7 @@ TEST(JobLog, ReadsTheKernelsLog) {
 
 TEST(JobLog, TakesTheLabelsOfSrunForRanks) {
   EXPECT_THAT(
-      read({sample("srun.log")}),
+      read_log({sample("srun.log")}),
       ElementsAre("*2 host_out_of_memory rank 3: slurmstepd: error: Detected 1 "
                   "oom_kill event in StepId=44057",
                   "3 crash rank 11: Fatal Python error: Segmentation fault",
@@ -154,7 +154,7 @@ TEST(JobLog, TakesTheLabelsOfSrunForRanks) {
 
 TEST(JobLog, TakesTheLabelsOfSrunForNodesAboveTorchrun) {
   EXPECT_THAT(
-      read({sample("srun_torchrun.log")}),
+      read_log({sample("srun_torchrun.log")}),
       ElementsAre("*1 traceback rank 3 local 3: ValueError: x <train.py:7>",
                   "4 collective_timeout rank 4 local 0 #3: Watchdog caught "
                   "collective operation timeout: WorkNCCL(SeqNu",
@@ -169,7 +169,7 @@ TEST(JobLog, LooksLocalRanksUpInTheHosts) {
   const Result<HostMap> hosts = read_host_map("n1 slots=4\nn2 slots=4\n");
   ASSERT_TRUE(hosts);
   const std::vector<std::string> events =
-      read({sample("srun_torchrun.log")}, {.hosts = &*hosts});
+      read_log({sample("srun_torchrun.log")}, {.hosts = &*hosts});
   ASSERT_EQ(events.size(), 5U);
   EXPECT_EQ(events[1].substr(0, 42),
             "4 collective_timeout rank 4 local 0 on n2 ");
@@ -180,7 +180,7 @@ TEST(JobLog, LooksLocalRanksUpInTheHosts) {
 
 TEST(JobLog, ReadsWhatMpirunTags) {
   EXPECT_THAT(
-      read({sample("mpirun_nccl.log")}),
+      read_log({sample("mpirun_nccl.log")}),
       ElementsAre("*2 nccl_warning rank 4 of 0,4 on H100-2 x2: NCCL WARN "
                   "NET/IB : Got completion from peer 10.0.0.5<53249> ",
                   "4 nccl_warning rank 5 on H100-2: NCCL WARN "
@@ -191,7 +191,7 @@ TEST(JobLog, ReadsWhatMpirunTags) {
 
 TEST(JobLog, FindsBarriersAndTransfersOfGloo) {
   EXPECT_THAT(
-      read({sample("gloo.log")}),
+      read_log({sample("gloo.log")}),
       ElementsAre("*1 gloo_timeout rank 0: Rank 5 successfully reached "
                   "monitoredBarrier, but received e",
                   "2 gloo_timeout rank 0: RuntimeError: [Rank 0]: Ranks 4, 5 "
@@ -203,7 +203,7 @@ TEST(JobLog, FindsBarriersAndTransfersOfGloo) {
 
 TEST(JobLog, FindsErrorsOfTheDevice) {
   EXPECT_THAT(
-      read({sample("device_assert.log")}),
+      read_log({sample("device_assert.log")}),
       ElementsAre(
           "*1 cuda_error x3: "
           "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1292: indexSe",
@@ -237,35 +237,35 @@ class JobLogFiles : public testing::Test {
 constexpr std::string_view kError = "CUDA error: unknown error\n";
 
 TEST_F(JobLogFiles, TakesTheRankFromTheFilesName) {
-  EXPECT_THAT(read({write("a/stderr_rank3.log", kError)}),
+  EXPECT_THAT(read_log({write("a/stderr_rank3.log", kError)}),
               ElementsAre("*1 cuda_error rank 3: CUDA error: unknown error"));
-  EXPECT_THAT(read({write("b/0.err", kError), write("b/5.err", kError)}),
+  EXPECT_THAT(read_log({write("b/0.err", kError), write("b/5.err", kError)}),
               ElementsAre("*1 cuda_error rank 0 of 0,5 x2: CUDA error: unknown "
                           "error"));
 }
 
 TEST_F(JobLogFiles, TakesNoJobOrNodeForARank) {
   const std::string expected = "1 cuda_error: CUDA error: unknown error";
-  EXPECT_THAT(read({write("slurm-7.out", kError)}),
+  EXPECT_THAT(read_log({write("slurm-7.out", kError)}),
               ElementsAre("*" + expected));
-  EXPECT_THAT(read({write("1234567.out", kError)}),
+  EXPECT_THAT(read_log({write("1234567.out", kError)}),
               ElementsAre("*" + expected));
-  EXPECT_THAT(read({write("node0.log", kError), write("node1.log", "x")}),
+  EXPECT_THAT(read_log({write("node0.log", kError), write("node1.log", "x")}),
               ElementsAre("*" + expected));
   // The lines say otherwise than the name.
-  EXPECT_THAT(
-      read({write("rank0.log",
+  EXPECT_THAT(read_log({write(
+                  "rank0.log",
                   "[rank4]: step\n[rank5]: step\nCUDA error: unknown error")}),
-      ElementsAre("*3 cuda_error: CUDA error: unknown error"));
+              ElementsAre("*3 cuda_error: CUDA error: unknown error"));
 }
 
 TEST_F(JobLogFiles, KnowsTheFoldersOfTorchrun) {
   const std::string file = write("none_x/attempt_0/3/stderr.log", kError);
-  EXPECT_THAT(read({file}),
+  EXPECT_THAT(read_log({file}),
               ElementsAre("*1 cuda_error local 3: CUDA error: unknown error"));
   const Result<HostMap> hosts = read_host_map("n slots=8");
   ASSERT_TRUE(hosts);
-  EXPECT_THAT(read({file}, {.hosts = &*hosts}),
+  EXPECT_THAT(read_log({file}, {.hosts = &*hosts}),
               ElementsAre("*1 cuda_error rank 3 local 3 on n: CUDA error: "
                           "unknown error"));
 }
@@ -287,14 +287,15 @@ TEST_F(JobLogFiles, OrdersByTimeAcrossFilesAndYears) {
 }
 
 TEST_F(JobLogFiles, MarksNoneAsEarliestWhereTimesAreMissing) {
-  EXPECT_THAT(read({write("a.log", "2026-12-31 23:59:59 CUDA error: a\n"),
-                    write("b.log", "CUDA error: b\n")}),
+  EXPECT_THAT(read_log({write("a.log", "2026-12-31 23:59:59 CUDA error: a\n"),
+                        write("b.log", "CUDA error: b\n")}),
               ElementsAre("1 cuda_error: CUDA error: a",
                           "1 cuda_error: CUDA error: b"));
 }
 
 TEST_F(JobLogFiles, ReadsCompressedLogs) {
-  EXPECT_EQ(read({sample("kernel.log.gz")}), read({sample("kernel.log")}));
+  EXPECT_EQ(read_log({sample("kernel.log.gz")}),
+            read_log({sample("kernel.log")}));
 }
 
 TEST_F(JobLogFiles, ReadsADamagedLogAsFarAsItGoes) {
@@ -349,27 +350,27 @@ TEST_F(JobLogFiles, FoldsTheSameLineOfManyRanks) {
   std::string text;
   for (int rank = 9'999; rank >= 0; --rank)
     text += fmt::format("[rank{}]: CUDA error: x at 0x{:x}\n", rank, rank);
-  EXPECT_THAT(read({write("x.log", text)}),
+  EXPECT_THAT(read_log({write("x.log", text)}),
               ElementsAre("*1 cuda_error rank 9999 of 0-9999 x10000: CUDA "
                           "error: x at 0x270f"));
 }
 
 TEST_F(JobLogFiles, EndsATracebackWithTheLog) {
-  EXPECT_THAT(read({write("x.log",
-                          "Traceback (most recent call last):\n"
-                          "  File \"a.py\", line 7, in f\n    g()")}),
+  EXPECT_THAT(read_log({write("x.log",
+                              "Traceback (most recent call last):\n"
+                              "  File \"a.py\", line 7, in f\n    g()")}),
               ElementsAre("*1 traceback: the log ends inside a traceback "
                           "<a.py:7>"));
 }
 
 TEST_F(JobLogFiles, IsNotMisledByCodeInATraceback) {
-  EXPECT_THAT(read({write("x.log",
-                          "Traceback (most recent call last):\n"
-                          "  File \"a.py\", line 7, in f\n"
-                          "    raise RuntimeError(\"CUDA error: no\")\n"
-                          "INFO: another process says this\n"
-                          "  File \"<frozen importlib>\", line 9, in g\n"
-                          "KeyboardInterrupt\n")}),
+  EXPECT_THAT(read_log({write("x.log",
+                              "Traceback (most recent call last):\n"
+                              "  File \"a.py\", line 7, in f\n"
+                              "    raise RuntimeError(\"CUDA error: no\")\n"
+                              "INFO: another process says this\n"
+                              "  File \"<frozen importlib>\", line 9, in g\n"
+                              "KeyboardInterrupt\n")}),
               ElementsAre("*1 traceback: KeyboardInterrupt <a.py:7>"));
 }
 

@@ -8,6 +8,9 @@
 
 namespace postflight {
 
+constexpr State kDone = State::kCompleted;
+constexpr State kWaiting = State::kScheduled;
+
 struct MadeEntry {
   std::int64_t sequence = 1;
   std::string name = "nccl:all_reduce";

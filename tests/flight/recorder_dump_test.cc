@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_files.h"
 #include "flight/dump_difference.h"
 #include "flight/dump_value.h"
 #include "pickle/machine.h"
@@ -16,11 +17,6 @@ namespace postflight {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_all(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Bytes bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -60,7 +56,7 @@ TEST(RecorderDump, ReadsAllRealPickledDumps) {
         entry.file_size() == 0)
       continue;
     SCOPED_TRACE(entry.path().string());
-    const std::string bytes = read_all(entry.path());
+    const std::string bytes = read_file(entry.path());
     if (bytes.starts_with("\x80\x02")) {
       EXPECT_TRUE(reads_as_the_tree(bytes));
       ++read;

@@ -25,9 +25,7 @@ using testing::Not;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr State kDone = State::kCompleted;
 constexpr State kStarted = State::kStarted;
-constexpr State kWaiting = State::kScheduled;
 
 // "never_joined 2 certain", with "-" where nobody is accused.
 std::string verdict_text(const Job& job) {

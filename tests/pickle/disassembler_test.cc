@@ -73,7 +73,7 @@ std::string flight_dump() {
 
 // Instructions of every kind of argument.
 constexpr std::size_t kSamplerSize = 38;
-std::string sampler() {
+std::string every_argument() {
   return pickle(
       "PROTO 5 FRAME 300 MARK EMPTY_DICT SHORT_BINUNICODE 'key' MEMOIZE "
       "BININT 100000 BININT2 300 BININT1 7 SETITEM INT '12' INT '01' "
@@ -281,7 +281,7 @@ TEST(Disassembler, ReadsAFlightRecorderDump) {
 }
 
 TEST(Disassembler, FailsOnEveryPrefix) {
-  const std::string all = sampler();
+  const std::string all = every_argument();
   ASSERT_EQ(walk(all), kSamplerSize);
   for (std::size_t size = 0; size < all.size(); ++size) {
     // Of exactly this size on the heap, so that a sanitizer sees the first
@@ -295,7 +295,7 @@ TEST(Disassembler, FailsOnEveryPrefix) {
 }
 
 TEST(Disassembler, SurvivesEveryFlippedByte) {
-  std::string all = sampler();
+  std::string all = every_argument();
   for (char& byte : all) {
     const char kept = byte;
     for (int value = 0; value < 256; ++value) {

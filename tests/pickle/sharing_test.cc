@@ -13,7 +13,7 @@
 namespace postflight {
 namespace {
 
-std::string read(std::string_view text) {
+std::string reread(std::string_view text) {
   const std::string bytes = pickle(text);
   Machine machine;
   const Result<Pickle> read = machine.load(as_bytes(bytes));
@@ -87,10 +87,11 @@ TEST(Sharing, CountsLongNamesOfGlobals) {
 }
 
 TEST(Sharing, TellsAnEmptyTextFromTheListMadeAfterIt) {
-  EXPECT_EQ(read("MARK UNICODE '' EMPTY_LIST BINPUT 0 BINGET 0 LIST STOP"),
+  EXPECT_EQ(reread("MARK UNICODE '' EMPTY_LIST BINPUT 0 BINGET 0 LIST STOP"),
             "['', &1 [], *1]");
-  EXPECT_EQ(read("MARK STRING '\\'\\'' EMPTY_DICT BINPUT 0 BINGET 0 LIST STOP"),
-            "[legacy b'', &1 {}, *1]");
+  EXPECT_EQ(
+      reread("MARK STRING '\\'\\'' EMPTY_DICT BINPUT 0 BINGET 0 LIST STOP"),
+      "[legacy b'', &1 {}, *1]");
 }
 
 TEST(Sharing, WalksAMillionLevels) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "base/test_files.h"
 
 namespace postflight {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-std::string read_all(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 ProfileBuilder sample_profile() {
   ProfileBuilder builder;
@@ -63,7 +59,7 @@ std::string sample_log() {
   log->counter("lost", 300);
   log->sample(builder.profile().samples[1]);
   EXPECT_TRUE(log->flush());
-  return read_all(path);
+  return read_file(path);
 }
 
 TEST(ProfileLog, GivesBackWhatWasWritten) {
