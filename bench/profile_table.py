@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 """Measures what profiling costs the profiled program, and how true it is.
 
-    bench/profile_table.py [--pairs 15] [--program build/release/postflight]
+    bench/profile_table.py [--pairs 300] [--program build/release/postflight]
 
-Each cost is a ratio of CPU times of the same work in the same run: pairs of a
-profiled and a plain run, in turns, with a 95 % confidence interval of the mean
-of the pairs' ratios (Student's t). The program measures itself, so what the
-profiler uses beside it does not count. On a machine with other work to do the
-interval is wide; beside it stands the ratio of the fastest run of each kind,
-which other work disturbs least. perf (linux-perf) is measured beside us.
+Each cost is a ratio of CPU times of the same work, done by one process in turns
+with the sampling on and off: the median of the pairs' ratios, with the 95 %
+confidence interval that their order gives, whatever their distribution. Two
+processes that do the same differ by some 10 %, and the machine's speed changes
+from second to second; blocks of a tenth of a second of one process share both.
+The program measures itself, so what the profiler uses beside it does not count.
+perf (linux-perf) is measured beside us.
 """
 import argparse
 import json
@@ -21,27 +22,88 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-T95 = {5: 2.776, 8: 2.365, 10: 2.262, 15: 2.145, 20: 2.093, 30: 2.045,
-       40: 2.023, 60: 2.001}
 
+# Works in pairs of blocks, and prints the CPU time of each: sampled, not sampled.
+# The sampling is switched at its source: the events of the process itself, by the
+# reader outside (who is stopped), or by perf, over its own channel.
 WORK = """
-import sys, threading, time
-depth, idle = int(sys.argv[1]), int(sys.argv[2])
-gate = threading.Event()
-for _ in range(idle):
-    threading.Thread(target=gate.wait, daemon=True).start()
+import fcntl, os, signal, sys, threading, time
+switch, kind, pairs, depth, threads = (
+    sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
 sys.setrecursionlimit(10000)
+
 def spin(n):
     x = 0
     for i in range(n):
         x += i * i & 7
     return x
+
 def down(n):
     return down(n - 1) if n > 1 else spin(COUNT)
-start = time.process_time()
-for _ in range(10):
-    down(depth)
-print("cpu", time.process_time() - start)
+
+def stream(n):
+    yield from (stream(n - 1) if n > 1 else [spin(COUNT)])
+
+def block():
+    for _ in range(5):
+        down(depth) if kind != "generators" else list(stream(depth))
+
+def turn_events(on):
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if "perf_event" in os.readlink("/proc/self/fd/" + name):
+                fcntl.ioctl(int(name), 0x2400 if on else 0x2401, 0)
+        except OSError:
+            pass
+
+def turn_reader(on):
+    os.kill(os.getppid(), signal.SIGCONT if on else signal.SIGSTOP)
+
+def turn_perf(on):
+    with open(os.environ["PERF_CONTROL"], "w") as control:
+        control.write("enable\\n" if on else "disable\\n")
+    with open(os.environ["PERF_ANSWER"]) as answer:
+        answer.readline()
+
+turn = {"events": turn_events, "reader": turn_reader, "perf": turn_perf}[switch]
+
+def idle():
+    threading.Event().wait()
+
+# Busy threads share each block, a piece each.
+if kind == "busy":
+    start = threading.Barrier(threads + 1)
+    end = threading.Barrier(threads + 1)
+    def worker():
+        while True:
+            start.wait()
+            spin(COUNT * 5 // threads)
+            end.wait()
+    for _ in range(threads):
+        threading.Thread(target=worker, daemon=True).start()
+    def block():
+        start.wait()
+        end.wait()
+else:
+    for _ in range(threads):
+        threading.Thread(target=idle, daemon=True).start()
+
+def timed(on):
+    turn(on)
+    start = time.process_time()
+    block()
+    return time.process_time() - start
+
+timed(True), timed(False)
+for i in range(pairs):
+    if i % 2:
+        off = timed(False)
+        on = timed(True)
+    else:
+        on = timed(True)
+        off = timed(False)
+    print("pair", on, off)
+turn(True)
 """
 
 # Two chains of calls: a leaf below the other's parent is impossible.
@@ -66,21 +128,6 @@ def down(n):
             parent_a()
             parent_b()
 down(int(sys.argv[1]))
-"""
-
-GENERATORS = """
-import sys, time
-def spin(n):
-    x = 0
-    for i in range(n):
-        x += i * i & 7
-    yield x
-def down(n):
-    yield from (down(n - 1) if n > 1 else spin(COUNT))
-start = time.process_time()
-for _ in range(10):
-    list(down(int(sys.argv[1])))
-print("cpu", time.process_time() - start)
 """
 
 SPLIT = """
@@ -116,19 +163,22 @@ def cpu_of(command):
     return float(line.split()[1])
 
 
-def pair(profiled, plain, plain_first):
-    """The times of both runs, each being the first every other time."""
-    if plain_first:
-        below = cpu_of(plain)
-        return cpu_of(profiled), below
-    above = cpu_of(profiled)
-    return above, cpu_of(plain)
+def pairs_of(command, environment=None):
+    done = subprocess.run(command, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=True, text=True,
+                          env=environment)
+    return [tuple(map(float, line.split()[1:]))
+            for line in done.stdout.splitlines() if line.startswith("pair ")]
 
 
-def interval(ratios):
-    mean = statistics.mean(ratios)
-    t = T95.get(len(ratios), 2.1)
-    return mean, t * statistics.stdev(ratios) / math.sqrt(len(ratios))
+def median_interval(ratios):
+    """The median and its 95 % confidence interval, by order statistics."""
+    ordered = sorted(ratios)
+    count = len(ordered)
+    spread = 1.96 * math.sqrt(count) / 2
+    low = max(0, math.floor(count / 2 - spread))
+    high = min(count - 1, math.ceil(count / 2 + spread))
+    return statistics.median(ordered), ordered[low], ordered[high]
 
 
 def counters(program, log):
@@ -140,7 +190,7 @@ def counters(program, log):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--program",
                         default=os.path.join(ROOT, "build/release/postflight"))
     parser.add_argument("--python", default="/usr/bin/python3")
@@ -156,49 +206,53 @@ def main():
         return path
 
     work = script("work.py", WORK)
-    generators = script("generators.py", GENERATORS)
 
     def profiled(*arguments):
         return [program, "profile", "-q", "-o", log, *arguments, "--"]
 
+    inside = profiled("--rate", "999")
     rows = [
-        ("99 Hz", profiled("--rate", "99"), (work, "20", "0")),
-        ("999 Hz", profiled("--rate", "999"), (work, "20", "0")),
-        ("999 Hz, 160 threads", profiled("--rate", "999"),
-         (work, "20", "160")),
-        ("999 Hz, 60 frames", profiled("--rate", "999"), (work, "58", "0")),
-        ("999 Hz, 470 frames", profiled("--rate", "999"), (work, "468", "0")),
-        ("999 Hz, 60 generators", profiled("--rate", "999"),
-         (generators, "58")),
+        ("99 Hz", profiled("--rate", "99"), "events", "plain", 20, 0),
+        ("999 Hz", inside, "events", "plain", 20, 0),
+        ("999 Hz, 160 idle threads", inside, "events", "plain", 20, 160),
+        ("999 Hz, 160 busy threads", inside, "events", "busy", 20, 160),
+        ("999 Hz, 60 frames", inside, "events", "plain", 58, 0),
+        ("999 Hz, 470 frames", inside, "events", "plain", 468, 0),
+        ("999 Hz, 60 generators", inside, "events", "generators", 58, 0),
         ("999 Hz, from outside",
-         profiled("--rate", "999", "--engine", "external"), (work, "20", "0")),
+         profiled("--rate", "999", "--engine", "external"), "reader", "plain",
+         20, 0),
     ]
+    environment = dict(os.environ)
     if shutil.which("perf"):
+        for name in "PERF_CONTROL", "PERF_ANSWER":
+            environment[name] = os.path.join(folder, name)
+            os.mkfifo(environment[name])
         rows.append(("perf record -F 999 -g",
                      ["perf", "record", "-q", "-F", "999", "-g", "-o",
-                      os.path.join(folder, "perf.data"), "--"],
-                     (work, "20", "0")))
-    print("%-24s %16s %8s %10s %8s %14s" % ("", "CPU ratio", "fastest",
-                                            "samples", "lost",
-                                            "us in handler*"))
-    for name, prefix, arguments in rows:
-        plain = [options.python, *arguments]
-        times, counts = [], []
-        for i in range(options.pairs):
-            times.append(pair(prefix + plain, plain, i % 2 == 1))
-            if prefix[0] == program:
-                counts.append(counters(program, log))
-        mean, half = interval([above / below for above, below in times])
-        fastest = (min(above for above, _ in times)
-                   / min(below for _, below in times))
-        row = "%-24s %8.3f ± %.3f %8.3f" % (name, mean, half, fastest)
-        if counts:
-            row += " %10d %8d" % (sum(one["samples"] for one in counts),
-                                  sum(one["lost"] for one in counts))
-            medians = [one["handler_median_ns"] for one in counts
-                       if "handler_median_ns" in one]
-            if medians:
-                row += " %14.2f" % (statistics.median(medians) / 1000)
+                      os.path.join(folder, "perf.data"), "--control",
+                      "fifo:%(PERF_CONTROL)s,%(PERF_ANSWER)s" % environment,
+                      "--"], "perf", "plain", 20, 0))
+    print("%-26s %7s %17s %8s %9s %5s %11s %12s"
+          % ("", "ratio", "95 %", "of sums", "samples", "lost", "us/sample",
+             "us handler*"))
+    for name, prefix, *arguments in rows:
+        arguments.insert(2, options.pairs)
+        pairs = pairs_of(prefix + [options.python, work, *map(str, arguments)],
+                         environment)
+        median, low, high = median_interval([on / off for on, off in pairs])
+        on, off = (sum(times) for times in zip(*pairs))
+        row = "%-26s %7.4f %8.4f–%.4f %8.4f" % (name, median, low, high,
+                                                on / off)
+        if prefix[0] == program:
+            count = counters(program, log)
+            # A reader that is stopped half of the time misses that half.
+            lost = "" if arguments[0] == "reader" else str(count["lost"])
+            row += " %9d %5s %11.1f" % (
+                count["samples"], lost,
+                1e6 * (median - 1) * off / max(1, count["samples"]))
+            if "handler_median_ns" in count:
+                row += " %12.2f" % (count["handler_median_ns"] / 1000)
         print(row, flush=True)
 
     print("* the median")
