@@ -44,7 +44,7 @@ void walk(benchmark::State& state) {
     std::memcpy(frame + 48, &previous, 8);
     previous = reinterpret_cast<std::uint64_t>(frame);
   }
-  std::vector<std::uint64_t> out(2 * count);
+  std::vector<std::uint64_t> out(kWalkWordsPerFrame * 4096);
   sigset_t blocked;
   ::sigemptyset(&blocked);
   set_up_fault_guard();

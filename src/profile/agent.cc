@@ -34,7 +34,8 @@
 namespace postflight {
 namespace {
 
-constexpr std::size_t kFramesBytes = std::size_t{16} * kMostRingFrames;
+constexpr std::size_t kFramesBytes =
+    sizeof(std::uint64_t) * kWalkWordsPerFrame * kMostRingFrames;
 // After so many records a thread sends its whole stack again, for a reader
 // that has missed one.
 constexpr std::uint32_t kWholeEach = 64;
@@ -65,7 +66,7 @@ struct ThreadData {
   std::int32_t tid;
   std::uint32_t phase_slot;
   std::uint64_t stack_end;
-  // Room for kMostRingFrames pairs each: the stack now, and the one before.
+  // Room for kMostRingFrames each: the stack now, and the one before.
   std::uint64_t* frames;
   std::uint64_t* last;
   std::uint32_t last_frames;  // 0: the reader does not know it

@@ -9,56 +9,69 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// Between the first two names lies all that may fault. Nothing there uses the
-// stack, so that going on at the last one returns 0 to whoever called.
+// Between each pair of names lies what may fault. Nothing there uses the stack,
+// so that one can go on at the second: the word was not read, or the walk ends
+// at the frame it has come to.
 asm(R"(
 .pushsection .text
 .balign 16
-postflight_guard_begin:
 postflight_guarded_word:
   movq (%rdi), %rax
   movq %rax, (%rsi)
   movl $1, %eax
   ret
-.balign 16
-postflight_guarded_frame:
-  movl (%rsi), %ecx
-  movq (%rdi,%rcx), %rax
-  movq %rax, (%rdx)
-  movl 4(%rsi), %ecx
-  movq (%rdi,%rcx), %rax
-  movq %rax, 8(%rdx)
-  movl 8(%rsi), %ecx
-  movq (%rdi,%rcx), %rax
-  movq %rax, 16(%rdx)
-  movl 12(%rsi), %ecx
-  movzbl (%rdi,%rcx), %eax
-  movl %eax, 24(%rdx)
-  movl 16(%rsi), %ecx
-  movzbl (%rdi,%rcx), %eax
-  movl %eax, 28(%rdx)
-  movl $1, %eax
-  ret
-postflight_guard_end:
+postflight_word_fault:
   xorl %eax, %eax
+  ret
+.balign 16
+postflight_guarded_walk:
+  movq %r8, %r9
+  movl (%rsi), %r8d
+  movl 4(%rsi), %r10d
+  movl 8(%rsi), %r11d
+  movl 12(%rsi), %esi
+.balign 16
+1:
+  testb $7, %dil
+  jnz postflight_walk_end
+  prefetcht0 -1024(%rdi)
+  movq (%rdi,%r8), %rax
+  movq %rax, (%rdx)
+  movq (%rdi,%r10), %rax
+  movq %rax, 8(%rdx)
+  movzwl (%rdi,%rsi), %eax
+  movq %rax, 16(%rdx)
+  movq (%rdi,%r11), %rax
+  cmpq %rax, %rdi
+  je postflight_walk_end
+  addq $24, %rdx
+  movq %rax, %rdi
+  decq %rcx
+  jz postflight_walk_end
+  testq %rdi, %rdi
+  jnz 1b
+postflight_walk_end:
+  movq %rdi, (%r9)
+  movq %rdx, %rax
   ret
 .popsection
 )");
 
 extern "C" {
-extern const char postflight_guard_begin[];  // NOLINT: the names above
-extern const char postflight_guard_end[];    // NOLINT
+extern const char postflight_word_fault[];  // NOLINT: the names above
+extern const char postflight_walk_end[];    // NOLINT
 int postflight_guarded_word(std::uint64_t address, std::uint64_t* word);
-int postflight_guarded_frame(std::uint64_t address,
-                             const postflight::FrameOffsets* offsets,
-                             postflight::FrameWords* words);
+std::uint64_t* postflight_guarded_walk(std::uint64_t frame,
+                                       const postflight::FrameOffsets* offsets,
+                                       std::uint64_t* out, std::uint64_t most,
+                                       std::uint64_t* rest);
 }
 
 namespace postflight {
 namespace {
 
-static_assert(offsetof(FrameOffsets, is_entry) == 16);
-static_assert(offsetof(FrameWords, is_entry) == 28);
+static_assert(offsetof(FrameOffsets, flags) == 12);
+static_assert(kFrameWords == 3);
 
 using Action = struct sigaction;
 using SetAction = int (*)(int, const Action*, Action*);
@@ -111,10 +124,11 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 
 void handle_fault(int signal, siginfo_t* info, void* context) {
   greg_t& pc = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
-  const auto begin = reinterpret_cast<greg_t>(postflight_guard_begin);
-  const auto end = reinterpret_cast<greg_t>(postflight_guard_end);
-  if (pc >= begin && pc < end)
-    pc = end;
+  const auto at = [](auto* code) { return reinterpret_cast<greg_t>(code); };
+  if (pc >= at(postflight_guarded_word) && pc < at(postflight_word_fault))
+    pc = at(postflight_word_fault);
+  else if (pc >= at(postflight_guarded_walk) && pc < at(postflight_walk_end))
+    pc = at(postflight_walk_end);
   else
     pass_on(signal, info, context);
 }
@@ -173,9 +187,10 @@ bool guarded_word(std::uint64_t address, std::uint64_t& word) {
   return postflight_guarded_word(address, &word) != 0;
 }
 
-bool guarded_frame(std::uint64_t address, const FrameOffsets& offsets,
-                   FrameWords& words) {
-  return postflight_guarded_frame(address, &offsets, &words) != 0;
+std::uint64_t* guarded_walk(std::uint64_t frame, const FrameOffsets& offsets,
+                            std::uint64_t* out, std::uint64_t most,
+                            std::uint64_t& rest) {
+  return postflight_guarded_walk(frame, &offsets, out, most, &rest);
 }
 
 bool checked_copy(void* to, std::uint64_t from, std::uint64_t size) {

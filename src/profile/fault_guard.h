@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 
 // Part of the agent: reads memory that may not be there, in a signal handler.
@@ -24,17 +25,11 @@ struct FrameOffsets {
   std::uint32_t code = 0;
   std::uint32_t instruction = 0;
   std::uint32_t previous = 0;
-  std::uint32_t owner = 0;     // a byte
-  std::uint32_t is_entry = 0;  // a byte
+  std::uint32_t flags = 0;  // two bytes
+  std::uint32_t size = 0;   // of all that
 };
-
-struct FrameWords {
-  std::uint64_t code = 0;
-  std::uint64_t instruction = 0;
-  std::uint64_t previous = 0;
-  std::uint32_t owner = 0;
-  std::uint32_t is_entry = 0;
-};
+// Of each frame: code, instruction, flags.
+constexpr std::size_t kFrameWords = 3;
 
 // Puts our handlers before the program's.
 void set_up_fault_guard();
@@ -46,11 +41,16 @@ void take_over_fault_guard();
 // without asking the C library.
 bool fault_guard_holds(const sigset_t& blocked);
 
-// Both are false if there is no such memory. Only while the guard holds.
+// False if there is no such memory. Only while the guard holds.
 bool guarded_word(std::uint64_t address, std::uint64_t& word);
-bool guarded_frame(std::uint64_t address, const FrameOffsets& offsets,
-                   FrameWords& words);
-// The same by asking the kernel.
+// Writes kFrameWords of each of up to `most` frames, beginning at `frame`, and
+// returns the end of what it wrote. `rest` is where the next frame should be: 0
+// where there is none, else it could not be read, or there were enough. Only
+// while the guard holds.
+std::uint64_t* guarded_walk(std::uint64_t frame, const FrameOffsets& offsets,
+                            std::uint64_t* out, std::uint64_t most,
+                            std::uint64_t& rest);
+// Reads by asking the kernel.
 bool checked_copy(void* to, std::uint64_t from, std::uint64_t size);
 
 }  // namespace postflight

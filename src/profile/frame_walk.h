@@ -1,8 +1,10 @@
 #pragma once
 
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 
+#include "profile/fault_guard.h"
 #include "profile/sample_ring.h"
 
 // Part of the agent: walks the frames of the thread that was interrupted.
@@ -15,9 +17,14 @@ struct FrameWalk {
   bool cut = false;
 };
 
+// Entry markers come on top of the frames that count.
+constexpr std::uint32_t kMostSteps = 2;
+constexpr std::size_t kWalkWordsPerFrame = kFrameWords * kMostSteps;
+
 // Writes code and instruction of each frame, the innermost first, to `out`,
-// which has room for `most` pairs. `thread` is the address of the thread's
-// state, `blocked` are the signals that were when it was interrupted.
+// which has room for `most` times kWalkWordsPerFrame. `thread` is the address
+// of the thread's state, `blocked` are the signals that were when it was
+// interrupted.
 FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
                       const sigset_t& blocked, std::uint64_t* out,
                       std::uint32_t most);
