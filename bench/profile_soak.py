@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 """Samples programs that do all that is hard to sample, for long.
 
-    bench/profile_soak.py [--seconds 60] [--rate 9999] [PYTHON...]
+    bench/profile_soak.py [--seconds 60] [--rate 9999] [--jobs 1] [PYTHON...]
 
 Threads start and die, processes fork, code is made and dropped, generators call
 each other, faulthandler is on. Each Python (Debian's unless others are given)
-runs so long from inside, by the clock thread and from outside. A program that
-does not end well, or a stack that cannot be, fails.
+runs so long from inside, by the clock thread and from outside, --jobs of these at
+a time. A program that does not end well, or a stack that cannot be, fails.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -66,56 +67,61 @@ def report(program, log, *more):
                           stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
+ENGINES = (("inside", [], {}), ("clock", [], {"POSTFLIGHT_NO_PERF": "1"}),
+           ("outside", ["--engine", "external"], {}))
+
+
+def soak(options, script, python, engine):
+    """Whether it failed, and its samples."""
+    name, arguments, added = engine
+    log = tempfile.mktemp(dir=os.path.dirname(script))
+    done = subprocess.run(
+        [options.program, "profile", "-q", "--rate", options.rate, "-o", log,
+         *arguments, "--", python, "-W", "ignore", script,
+         str(options.seconds)],
+        env={**os.environ, **added}, stdout=subprocess.PIPE, text=True,
+        check=False)
+    answer = json.loads(report(options.program, log, "--json"))
+    count = {one["name"]: int(one["count"]) for one in answer["counters"]}
+    leaves = wrong = 0
+    for line in report(options.program, log, "--to", "collapsed").splitlines():
+        frames, number = line.rsplit(" ", 1)
+        names = [frame.split(" ")[0] for frame in frames.split(";")]
+        if len(names) > 1 and names[-1].startswith("leaf_"):
+            leaves += int(number)
+            if names[-2] != "parent_" + names[-1][5:]:
+                wrong += int(number)
+    bad = done.returncode != 0 or wrong * 1000 > leaves
+    print("%-8s %-8s %s  exit %d, %s, %d of %d stacks impossible; %s"
+          % ("FAILED" if bad else "ok", name, python, done.returncode,
+             done.stdout.strip(), wrong, leaves,
+             ", ".join("%s %d" % (key, count[key]) for key in
+                       ("samples", "lost", "torn", "unreadable",
+                        "unproven"))), flush=True)
+    os.remove(log)
+    return bad, count["samples"], wrong, leaves
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rate", default="9999")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--program",
                         default=os.path.join(ROOT, "build/release/postflight"))
     parser.add_argument("pythons", nargs="*", default=["/usr/bin/python3"])
     options = parser.parse_args()
-    failed = all_samples = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         script = os.path.join(folder, "soak.py")
-        log = os.path.join(folder, "log")
         with open(script, "w", encoding="utf-8") as file:
             file.write(PROGRAM)
-        for python in options.pythons:
-            for name, arguments, added in (
-                    ("inside", [], {}),
-                    ("clock", [], {"POSTFLIGHT_NO_PERF": "1"}),
-                    ("outside", ["--engine", "external"], {})):
-                done = subprocess.run(
-                    [options.program, "profile", "-q", "--rate", options.rate,
-                     "-o", log, *arguments, "--", python, "-W", "ignore",
-                     script, str(options.seconds)],
-                    env={**os.environ, **added}, stdout=subprocess.PIPE,
-                    text=True, check=False)
-                answer = json.loads(report(options.program, log, "--json"))
-                count = {one["name"]: int(one["count"])
-                         for one in answer["counters"]}
-                leaves = wrong = 0
-                for line in report(options.program, log, "--to",
-                                   "collapsed").splitlines():
-                    frames, number = line.rsplit(" ", 1)
-                    names = [frame.split(" ")[0]
-                             for frame in frames.split(";")]
-                    if len(names) > 1 and names[-1].startswith("leaf_"):
-                        leaves += int(number)
-                        if names[-2] != "parent_" + names[-1][5:]:
-                            wrong += int(number)
-                all_samples += count["samples"]
-                bad = done.returncode != 0 or wrong * 1000 > leaves
-                failed += bad
-                print("%-8s %-8s %s  exit %d, %s, %d of %d stacks impossible; "
-                      "%s" % ("FAILED" if bad else "ok", name, python,
-                              done.returncode, done.stdout.strip(), wrong,
-                              leaves,
-                              ", ".join("%s %d" % (key, count[key]) for key in
-                                        ("samples", "lost", "torn",
-                                         "unreadable", "unproven"))),
-                      flush=True)
-    print("%d samples, %d of the runs failed" % (all_samples, failed))
+        runs = [pool.submit(soak, options, script, python, engine)
+                for python in options.pythons for engine in ENGINES]
+        failed, samples, wrong, leaves = (
+            sum(column) for column in zip(*(run.result() for run in runs)))
+    print("%d samples, %d of %d runs failed, %d of %d stacks impossible"
+          % (samples, failed, len(runs), wrong, leaves))
     return 1 if failed else 0
 
 
