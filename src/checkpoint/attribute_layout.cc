@@ -15,10 +15,10 @@ constexpr std::size_t kMostAttributes = 64;
 const Value* attribute(const Value& value, std::string_view name) {
   if (!value.is(Kind::kObject))
     return nullptr;
-  const Object& object = value.object();
-  const std::size_t count = object.states.size;
+  const std::span<const Value> states = value.object().states();
+  const std::size_t count = states.size();
   for (std::size_t i = 0; i < std::min(count, kMostStates); ++i) {
-    const Value& state = object.states.data[count - 1 - i];
+    const Value& state = states[count - 1 - i];
     if (!state.is(Kind::kDict) || state.pairs().size() > kMostAttributes)
       continue;
     const Value* const found = state.find(name);

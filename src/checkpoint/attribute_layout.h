@@ -16,9 +16,10 @@ const Value* attribute(const Value& value, std::string_view name);
 
 // Says that an object is looked at soon. Machines put what belongs to it right
 // behind it, and lists of many of them are read faster than memory answers.
+constexpr std::size_t kObjectsAhead = 8;  // how soon is soon enough
 inline void prefetch_object(const Value& value) {
   constexpr std::size_t kLine = 64;
-  constexpr std::size_t kLines = 6;
+  constexpr std::size_t kLines = 4;
   if (!value.is(Kind::kObject))
     return;
   const char* const at = reinterpret_cast<const char*>(&value.object());
@@ -61,10 +62,10 @@ class AttributeLayout {
   static std::span<const Pair> only_state(const Value& value) {
     if (!value.is(Kind::kObject))
       return {};
-    const Items<Value>& states = value.object().states;
-    if (states.size != 1 || !states.data[0].is(Kind::kDict))
+    const Object& object = value.object();
+    if (object.state_count != 1 || !object.state.is(Kind::kDict))
       return {};
-    return states.data[0].pairs();
+    return object.state.pairs();
   }
 
   bool knows(std::span<const Pair> pairs) const {
@@ -81,7 +82,7 @@ class AttributeLayout {
     for (std::size_t i = 0; i < keys_; ++i)
       bits_[i] = pairs[i].key.bits();
     for (std::size_t i = 0; keys_ != 0 && i < kCount; ++i) {
-      const Value* const found = value.object().states.data[0].find(names_[i]);
+      const Value* const found = value.object().state.find(names_[i]);
       places_[i] = kNowhere;
       for (std::size_t j = 0; j < keys_; ++j)
         if (found == &pairs[j].value)

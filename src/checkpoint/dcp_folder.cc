@@ -223,6 +223,8 @@ class Distributed {
     DataFile& data = *checkpoint_.files.back();
     data.machines.push_back(std::make_unique<Machine>(context_.limits));
     const Pickle pickle = TRY(data.machines.back()->load(data.bytes()));
+    // What is kept of a tensor and its chunks takes about twice as much.
+    checkpoint_.tree.arena.expect(2 * pickle.size);
     return read_dcp_metadata(pickle.root, checkpoint_.tree.arena);
   }
 
@@ -318,13 +320,17 @@ void add_assembly(Checkpoint& checkpoint, const Assembly& given,
   storage.problem = std::move(problem);
   storage.assembly = assembly;
   const auto index = static_cast<std::uint32_t>(tree.storages.size() - 1);
-  const std::uint32_t tensor =
-      tree.add_plain_tensor(assembly->dtype, assembly->shape, index);
+  // It has the storage's own shape, so nothing of it can lie outside.
+  const std::uint32_t number =
+      tree.add_plain_tensor(assembly->dtype, assembly->shape, kNoIndex);
+  Tensor& tensor = tree.tensors[number];
+  tensor.storage = index;
+  tensor.problem = tree.keep(storage.problem);
   if (storage.problem.empty() && assembly->lost() > 0) {
-    tree.tensors[tensor].problem = tree.keep(assembly->loss());
-    tree.tensors[tensor].in_part = true;
+    tensor.problem = tree.keep(assembly->loss());
+    tensor.in_part = true;
   }
-  tree.nodes[node].index = tensor;
+  tree.nodes[node].index = number;
   checkpoint.assemblies.push_back(assembly);
 }
 

@@ -7,6 +7,9 @@
 namespace postflight {
 namespace {
 
+// So many are looked through faster than a hash is made.
+constexpr std::uint32_t kFewChildren = 24;
+
 Key key_of(const Value& value) {
   return value.is(Kind::kString) ? Key::string(value.text())
                                  : Key::integer(value.integer());
@@ -25,8 +28,8 @@ std::uint64_t hash_of(std::uint32_t parent, const Key& key) {
 }  // namespace
 
 DcpTree::DcpTree(std::span<const DcpEntry> entries) : branches_(1) {
-  branches_.reserve(entries.size() * 5 / 4 + 1);
-  known_.reserve(entries.size() * 5 / 4);
+  // A layer has one or two tensors; what is not used is never touched.
+  branches_.reserve(entries.size() * 2 + 1);
   for (const DcpEntry& entry : entries)
     if (entry.path.empty() || !insert(entry))
       insert_flat(entry);
@@ -37,12 +40,21 @@ std::uint32_t DcpTree::add(std::uint32_t parent, const Key& key) {
   branches_.push_back({.key = key, .parent = parent});
   const std::uint32_t before =
       std::exchange(branches_[parent].last_child, index);
+  ++branches_[parent].children;
   (before == 0 ? branches_[parent].first_child : branches_[before].next) =
       index;
   return index;
 }
 
 std::uint32_t DcpTree::child(std::uint32_t parent, const Key& key) {
+  std::uint32_t at = branches_[parent].first_child;
+  for (std::uint32_t i = 0; at != 0 && i < kFewChildren; ++i) {
+    if (!branches_[at].flat && branches_[at].key == key)
+      return at;
+    at = branches_[at].next;
+  }
+  if (branches_[parent].children < kFewChildren)
+    return add(parent, key);
   const std::uint64_t hash = hash_of(parent, key);
   const std::uint32_t found = known_.find(hash, [&](std::uint32_t index) {
     return branches_[index].parent == parent && branches_[index].key == key;
@@ -78,7 +90,9 @@ bool DcpTree::insert(const DcpEntry& entry) {
 
 // Beside whatever has the same name.
 void DcpTree::insert_flat(const DcpEntry& entry) {
-  branches_[add(0, Key::string(entry.name))].entry = &entry;
+  Branch& made = branches_[add(0, Key::string(entry.name))];
+  made.entry = &entry;
+  made.flat = true;
 }
 
 bool DcpTree::is_list(const Branch& branch) const {

@@ -32,6 +32,8 @@ class DcpTree {
     std::uint32_t first_child = 0;  // 0: none
     std::uint32_t last_child = 0;
     std::uint32_t next = 0;  // of the same parent
+    std::uint32_t children = 0;
+    bool flat = false;  // no path leads here
   };
 
   bool insert(const DcpEntry& entry);
@@ -41,7 +43,7 @@ class DcpTree {
   bool is_list(const Branch& branch) const;
 
   std::vector<Branch> branches_;  // the root first
-  HashIndex known_;               // by parent and key
+  HashIndex known_;  // by parent and key, but for the first few children
   // Of the entry before: its path, and the branches on it.
   std::span<const Value> path_;
   std::vector<std::uint32_t> trail_;

@@ -24,9 +24,9 @@ std::optional<ArrayType> read_dtype(const Value& value) {
       !(arguments[0].is(Kind::kString) || arguments[0].is(Kind::kLegacyString)))
     return std::nullopt;
   ArrayType type{dtype_of_numpy(arguments[0].text())};
-  if (object.states.size == 0)
+  if (object.state_count == 0)
     return type;
-  const std::span<const Value> state = tuple_items(object.states.data[0]);
+  const std::span<const Value> state = tuple_items(object.states()[0]);
   if (state.size() >= 2 && state[1].is(Kind::kString))
     type.big_endian = state[1].text() == ">";
   return type;
@@ -95,9 +95,9 @@ bool TreeBuilder::describe_array(const Object& object, KnownCall call,
   Tensor& tensor = to.tensor;
   std::span<const std::int64_t> shape;
   if (call == KnownCall::kNdarray) {
-    if (object.states.size == 0)
+    if (object.state_count == 0)
       return false;
-    from = tuple_items(object.states.data[0]);
+    from = tuple_items(object.states()[0]);
     if (from.size() < 5 || !numbers(from[1], shape) ||
         !from[3].is(Kind::kBoolean))
       return false;

@@ -261,7 +261,7 @@ bool TreeBuilder::describe_value(const Value& value, TensorDescription& to,
   }
   if (!describe(call, tuple_items(object.arguments), to, depth))
     return false;
-  for (const Value& state : object.states.view())
+  for (const Value& state : object.states())
     add_state(state, to.parts);
   return true;
 }
@@ -464,9 +464,9 @@ bool TreeBuilder::describe_sparse(std::span<const Value> arguments,
 // the metadata's own state is a dict with the whole tensor's size.
 bool TreeBuilder::describe_sharded(const Object& object,
                                    TensorDescription& to) {
-  if (object.states.size != 1)
+  if (object.state_count != 1)
     return false;
-  const std::span<const Value> state = tuple_items(object.states.data[0]);
+  const std::span<const Value> state = tuple_items(object.state);
   if (state.size() < 4)
     return false;
   constexpr std::string_view kNames[] = {"local_shards", "metadata",
@@ -475,9 +475,9 @@ bool TreeBuilder::describe_sharded(const Object& object,
     add_part(to, kNames[i], state[i]);
   to.tensor.layout = "ShardedTensor";
   to.tensor.shape_known = false;
-  if (state[1].is(Kind::kObject) && state[1].object().states.size > 0 &&
-      state[1].object().states.data[0].is(Kind::kDict)) {
-    const Value& metadata = state[1].object().states.data[0];
+  if (state[1].is(Kind::kObject) && state[1].object().state_count > 0 &&
+      state[1].object().states()[0].is(Kind::kDict)) {
+    const Value& metadata = state[1].object().states()[0];
     const Value* const size = metadata.find("size");
     to.tensor.shape_known = size != nullptr && numbers(*size, to.tensor.shape);
   }

@@ -35,9 +35,12 @@ std::uint32_t Tree::add(std::uint32_t parent, const Key& key, NodeKind kind) {
 std::uint32_t Tree::add_plain_tensor(const Dtype& dtype,
                                      std::span<const std::int64_t> shape,
                                      std::uint32_t storage) {
-  std::int64_t* const stride = arena.allocate<std::int64_t>(shape.size());
+  const std::size_t dimensions = shape.size();
+  std::int64_t* const lengths = arena.allocate<std::int64_t>(2 * dimensions);
+  std::int64_t* const stride = lengths + dimensions;
   std::int64_t step = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
+  for (std::size_t i = dimensions; i-- > 0;) {
+    lengths[i] = shape[i];
     stride[i] = step;
     // What overflows here is refused by check_bounds().
     if (shape[i] > 0)
@@ -45,8 +48,8 @@ std::uint32_t Tree::add_plain_tensor(const Dtype& dtype,
   }
   Tensor& tensor = tensors.emplace_back();
   tensor.dtype = dtype;
-  tensor.shape = keep(shape);
-  tensor.stride = {stride, shape.size()};
+  tensor.shape = {lengths, dimensions};
+  tensor.stride = {stride, dimensions};
   tensor.storage = storage;
   if (storage != kNoIndex) {
     const Storage& from = storages[storage];

@@ -44,7 +44,7 @@ bool TreeBuilder::build_items(const Value& root, std::uint32_t parent) {
     add_pairs(root.pairs());
   else if (root.is(Kind::kObject) &&
            call_of(root.object().callable) == KnownCall::kDict)
-    add_pairs(root.object().pairs.view());
+    add_pairs(root.object().pairs());
   else
     return false;
   for (const TreeChild& child : std::vector<TreeChild>(children_))
@@ -279,7 +279,7 @@ void TreeBuilder::expand_object(const TreeChild& child) {
     else if (from.is(Kind::kList) || from.is(Kind::kTuple) ||
              from.is(Kind::kSet))
       add_items(from.items());
-  } else if (!contents && object.items.size == 0) {
+  } else if (!contents && object.items().empty()) {
     add_items(arguments);
   } else if (!contents) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -287,11 +287,11 @@ void TreeBuilder::expand_object(const TreeChild& child) {
           {Key::attribute(tree_.keep(fmt::format("__args__[{}]", i))),
            arguments[i], 0, kNoIndex});
   }
-  if (object.keywords.is(Kind::kDict))
-    add_state(object.keywords, children_);
-  add_pairs(object.pairs.view());
-  add_items(object.items.view());
-  for (const Value& state : object.states.view())
+  if (object.keywords().is(Kind::kDict))
+    add_state(object.keywords(), children_);
+  add_pairs(object.pairs());
+  add_items(object.items());
+  for (const Value& state : object.states())
     add_state(state, children_);
   push(node, children_);
 }

@@ -187,14 +187,14 @@ class Writer {
       first = false;
       write(argument, depth + 1);
     }
-    if (object.items.size > 0)
-      items(object.items.view(), first ? "[" : ", [", "]", depth);
-    if (object.pairs.size > 0) {
+    if (!object.items().empty())
+      items(object.items(), first ? "[" : ", [", "]", depth);
+    if (!object.pairs().empty()) {
       text_ += first ? "" : ", ";
-      pairs(object.pairs.view(), depth);
+      pairs(object.pairs(), depth);
     }
-    for (const Value& state : object.states.view()) {
-      text_ += first && object.items.size == 0 && object.pairs.size == 0
+    for (const Value& state : object.states()) {
+      text_ += first && object.items().empty() && object.pairs().empty()
                    ? "state="
                    : ", state=";
       write(state, depth + 1);

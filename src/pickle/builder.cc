@@ -113,7 +113,7 @@ Value Builder::new_object(Value type, Value arguments) {
 Value Builder::new_object(Value type, Value arguments, Value keywords) {
   const Value made = reduce(type, arguments);
   made.mutable_object()->making = Making::kNewEx;
-  made.mutable_object()->keywords = keywords;
+  more_of(made).keywords = keywords;
   return made;
 }
 
@@ -122,21 +122,36 @@ Value Builder::persistent(Value id) {
 }
 
 void Builder::append(Value target, Value item) {
-  Items<Value>& items = target.is(Kind::kObject)
-                            ? target.mutable_object()->items
-                            : *target.growing_items();
+  Items<Value>& items = target.is(Kind::kObject) ? more_of(target).items
+                                                 : *target.growing_items();
   extend(items, std::span<const Value>(&item, 1));
 }
 
 void Builder::set_item(Value target, Value key, Value value) {
-  Items<Pair>& pairs = target.is(Kind::kObject) ? target.mutable_object()->pairs
+  Items<Pair>& pairs = target.is(Kind::kObject) ? more_of(target).pairs
                                                 : *target.growing_pairs();
   const Pair pair{key, value};
   extend(pairs, std::span<const Pair>(&pair, 1));
 }
 
 void Builder::add_state(Value object, Value state) {
-  extend(object.mutable_object()->states, std::span<const Value>(&state, 1));
+  Object& to = *object.mutable_object();
+  if (to.state_count == 0) {
+    to.state = state;
+    to.state_count = 1;
+    return;
+  }
+  if (to.state_count == 1)
+    to.state = list({to.state});
+  append(to.state, state);
+  ++to.state_count;
+}
+
+Object::More& Builder::more_of(Value object) {
+  Object& of = *object.mutable_object();
+  if (of.more == nullptr)
+    of.more = arena_.make<Object::More>();
+  return *of.more;
 }
 
 Value Builder::fixed(Kind kind, std::span<const Value> items) {

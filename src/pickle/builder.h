@@ -70,6 +70,7 @@ class Builder {
  private:
   Value fixed(Kind kind, std::span<const Value> items);
   Value growing(Kind kind, std::span<const Value> items);
+  Object::More& more_of(Value object);
   template <class T>
   void extend(Items<T>& items, std::span<const T> more);
 

@@ -20,6 +20,18 @@ constexpr std::uint64_t kBlock = 2048;
 // Of the opcodes that the loop runs itself: BINFLOAT's, or LONG1's size.
 constexpr std::uint64_t kLongestArgument = 8;
 
+// What an opcode and those that are run with it push beyond one for a byte.
+constexpr std::size_t kSpareRoom = 8;
+
+// Of the objects that CPython writes by the million, these opcodes are most:
+// NEWOBJ MEMOIZE EMPTY_DICT MEMOIZE MARK behind EMPTY_TUPLE, and behind a tuple
+// that is a call's only argument MEMOIZE TUPLE1 MEMOIZE REDUCE MEMOIZE.
+constexpr std::size_t kFollowing = 5;
+constexpr std::uint64_t kFollowingBytes =
+    (std::uint64_t{1} << (8 * kFollowing)) - 1;
+constexpr std::uint64_t kNewWithAttributes = 0x28'94'7d'94'81;
+constexpr std::uint64_t kCallWithTuple = 0x94'52'94'85'94;
+
 template <class T>
 T load_number(const std::uint8_t*& next) {
   T number;
@@ -46,7 +58,7 @@ Result<Pickle> Machine::load(Bytes bytes) {
     // Of a large pickle these grow to many megabytes; what is not used of them
     // is never touched.
     if (bytes.size() > kLargePickle) {
-      memo_.expect(bytes.size() / 10);
+      memo_.expect(bytes.size() / 8);
       objects_.reserve(bytes.size() / 32);
     }
   }
@@ -86,6 +98,13 @@ Result<Pickle> Machine::run() {
   const auto lacks_text = [&](std::uint64_t size) {
     wanted = size;
     return left() < size;
+  };
+  const auto come_next = [&](std::uint64_t wanted_bytes) {
+    if (kCareful)
+      return false;
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, next, sizeof(bytes));  // as a block's end is no nearer
+    return (bytes & kFollowingBytes) == wanted_bytes;
   };
   const auto below = [&](std::ptrdiff_t count) { return top - fence < count; };
   const auto save = [&](const std::uint8_t* at) {
@@ -234,6 +253,8 @@ Result<Pickle> Machine::run() {
         *top++ = Value::growing(Kind::kList, arena_.make<Items<Value>>());
         continue;
       case Opcode::kEmptyTuple:
+        if (come_next(kNewWithAttributes) && !below(1))
+          goto new_with_attributes;
         *top++ = Value::fixed(Kind::kTuple, nullptr);
         continue;
       case Opcode::kTuple1:
@@ -245,6 +266,8 @@ Result<Pickle> Machine::run() {
         const Value* const items = keep(top - count, top);
         top -= count;
         *top++ = Value::fixed(Kind::kTuple, items);
+        if (come_next(kCallWithTuple) && !below(2))
+          goto call_with_tuple;
         continue;
       }
       case Opcode::kTuple: {
@@ -315,9 +338,7 @@ Result<Pickle> Machine::run() {
         if (below(2)) [[unlikely]]
           goto underflow;
         --top;
-        Items<Value>& states = object_of(top[-1])->states;
-        reserve_one(states);
-        append(states, top, 1);
+        add_state(object_of(top[-1]), *top);
         continue;
       }
       case Opcode::kBinPersId:
@@ -343,6 +364,18 @@ Result<Pickle> Machine::run() {
         load();
         continue;
     }
+  new_with_attributes:
+    next += kFollowing;
+    save(at);
+    begin_object();
+    load();
+    continue;
+  call_with_tuple:
+    next += kFollowing;
+    save(at);
+    call_with_tuple();
+    load();
+    continue;
   too_short:
     save(at);
     return too_short(opcode, wanted);
@@ -367,7 +400,7 @@ Result<Pickle> Machine::run() {
 Items<Value>* Machine::items_of(Value& target, Kind container) {
   if (target.is(container)) [[likely]]
     return target.growing_items();
-  Items<Value>* const items = &object_of(target)->items;
+  Items<Value>* const items = &more_of(target)->items;
   reserve_one(*items);
   return items;
 }
@@ -375,7 +408,7 @@ Items<Value>* Machine::items_of(Value& target, Kind container) {
 Items<Pair>* Machine::pairs_of(Value& target) {
   if (target.is(Kind::kDict)) [[likely]]
     return target.growing_pairs();
-  Items<Pair>* const pairs = &object_of(target)->pairs;
+  Items<Pair>* const pairs = &more_of(target)->pairs;
   reserve_one(*pairs);
   return pairs;
 }
@@ -391,6 +424,28 @@ Object* Machine::object_of(Value& target) {
     target = Value::object(object);
   }
   return target.mutable_object();
+}
+
+Object::More* Machine::more_of(Value& target) {
+  Object* const object = object_of(target);
+  if (object->more == nullptr)
+    object->more = arena_.make<Object::More>();
+  return object->more;
+}
+
+void Machine::add_state(Object* object, Value state) {
+  if (object->state_count == 0) [[likely]] {
+    object->state = state;
+    object->state_count = 1;
+    return;
+  }
+  if (object->state_count == 1) {
+    Items<Value>* const states = arena_.make<Items<Value>>();
+    append(*states, &object->state, 1);
+    object->state = Value::growing(Kind::kList, states);
+  }
+  append(*object->state.growing_items(), &state, 1);
+  ++object->state_count;
 }
 
 void Machine::record(const Object* object) {
@@ -451,10 +506,10 @@ Value* Machine::pop_mark() {
 
 void Machine::reserve_stack() {
   const std::size_t depth = static_cast<std::size_t>(top_ - stack_.get());
-  if (stack_capacity_ - depth >= kBlock)
+  if (stack_capacity_ - depth >= kBlock + kSpareRoom)
     return;
   const std::size_t fence = static_cast<std::size_t>(fence_ - stack_.get());
-  const std::size_t capacity = stack_capacity_ * 2 + kBlock;
+  const std::size_t capacity = stack_capacity_ * 2 + kBlock + kSpareRoom;
   void* const memory =
       std::realloc(static_cast<void*>(stack_.get()), capacity * sizeof(Value));
   if (memory == nullptr)

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -71,6 +70,8 @@ class Machine {
   void push_object(const Object& object);
   void record(const Object* object);
   Result<> make_object();  // with keywords
+  void begin_object();     // NEWOBJ and four more
+  void call_with_tuple();  // MEMOIZE and four more
   Result<> make_instance(Value* first, Value callable, const Value* arguments);
   Result<> get(std::uint64_t key);
   Result<> put(std::uint64_t key);
@@ -80,6 +81,8 @@ class Machine {
   Items<Value>* items_of(Value& target, Kind container);
   Items<Pair>* pairs_of(Value& target);
   Object* object_of(Value& target);
+  Object::More* more_of(Value& target);
+  void add_state(Object* object, Value state);
 
   template <class T>
   void append(Items<T>& items, const T* from, std::size_t count) {

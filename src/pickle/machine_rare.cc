@@ -227,12 +227,41 @@ void Machine::push_object(const Object& object) {
   push(Value::object(made));
 }
 
+// NEWOBJ MEMOIZE EMPTY_DICT MEMOIZE MARK, of a class on the stack.
+void Machine::begin_object() {
+  Object* const made = arena_.make<Object>();
+  made->making = Making::kNew;
+  made->arguments = Value::fixed(Kind::kTuple, nullptr);
+  made->callable = top_[-1];
+  record(made);
+  top_[-1] = Value::object(made);
+  memo_.remember(memo_.count(), top_[-1]);
+  push(Value::dict(arena_.make<Items<Pair>>()));
+  memo_.remember(memo_.count(), top_[-1]);
+  push(Value::count(static_cast<std::uint64_t>(fence_ - stack_.get())));
+  fence_ = top_;
+}
+
+// MEMOIZE TUPLE1 MEMOIZE REDUCE MEMOIZE, of a function and a tuple.
+void Machine::call_with_tuple() {
+  memo_.remember(memo_.count(), top_[-1]);
+  const Value arguments = Value::fixed(Kind::kTuple, keep(top_ - 1, top_));
+  memo_.remember(memo_.count(), arguments);
+  Object* const made = arena_.make<Object>();
+  made->arguments = arguments;
+  --top_;
+  made->callable = top_[-1];
+  record(made);
+  top_[-1] = Value::object(made);
+  memo_.remember(memo_.count(), top_[-1]);
+}
+
 Result<> Machine::make_object() {
   if (!has(3))
     return underflow(Opcode::kNewObjEx);
   Object object;
   object.making = Making::kNewEx;
-  object.keywords = *--top_;
+  object.more = arena_.make(Object::More{.keywords = *--top_});
   object.arguments = *--top_;
   object.callable = *--top_;
   push_object(object);

@@ -20,9 +20,7 @@ void Memo::remember_elsewhere(std::uint64_t key, Value value) {
   }
 }
 
-const Value* Memo::find(std::uint64_t key) const {
-  if (key < slots_.size() && !is_empty(slots_[key])) [[likely]]
-    return &slots_[key];
+const Value* Memo::find_elsewhere(std::uint64_t key) const {
   const auto found = far_.find(key);
   return found == far_.end() ? nullptr : &found->second;
 }

@@ -21,7 +21,7 @@ class Memo {
   void clear();
   // Says about how many there will be.
   void expect(std::size_t count) { slots_.reserve(count); }
-  void remember(std::uint64_t key, Value value) {
+  [[gnu::always_inline]] void remember(std::uint64_t key, Value value) {
     if (key == slots_.size() && far_.empty()) [[likely]] {
       ++count_;
       slots_.push_back(value);
@@ -30,7 +30,11 @@ class Memo {
     }
   }
   // nullptr if there is no such entry.
-  const Value* find(std::uint64_t key) const;
+  const Value* find(std::uint64_t key) const {
+    if (key < slots_.size() && !is_empty(slots_[key])) [[likely]]
+      return &slots_[key];
+    return find_elsewhere(key);
+  }
 
   // The slots themselves: at least kNear, those without an entry is_empty().
   const Value* slots() const { return slots_.data(); }
@@ -43,6 +47,7 @@ class Memo {
   static constexpr Kind kNothing{31};  // no opcode makes such a value
 
   void remember_elsewhere(std::uint64_t key, Value value);
+  const Value* find_elsewhere(std::uint64_t key) const;
   // Whether the map had the key, which is to be found in a slot now.
   bool forget_far(std::uint64_t key) {
     return !far_.empty() && far_.erase(key) != 0;

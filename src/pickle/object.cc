@@ -2,6 +2,8 @@
 
 namespace postflight {
 
+static_assert(sizeof(Object) == 40);
+
 std::string_view making_name(Making making) {
   switch (making) {
     case Making::kReduce:

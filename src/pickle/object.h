@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "pickle/value.h"
@@ -25,13 +26,35 @@ enum class Making : std::uint8_t {
 std::string_view making_name(Making making);
 
 struct Object {
+  // What few objects have. The rest is written and read by the million, so it
+  // is as small as can be.
+  struct More {
+    Value keywords = {};
+    Items<Value> items = {};
+    Items<Pair> pairs = {};
+  };
+
   Value callable;
   Value arguments;
-  Value keywords;       // None unless kNewEx
-  Items<Value> states;  // each BUILD's, in order
-  Items<Value> items;   // appended or added
-  Items<Pair> pairs;    // set by key
+  Value state;  // a list of them where there are two or more
+  More* more = nullptr;
+  std::uint32_t state_count = 0;
   Making making = Making::kReduce;
+
+  // None unless kNewEx.
+  Value keywords() const { return more == nullptr ? Value() : more->keywords; }
+  // Each BUILD's, in order.
+  std::span<const Value> states() const {
+    return state_count < 2 ? std::span(&state, state_count) : state.items();
+  }
+  // Appended or added.
+  std::span<const Value> items() const {
+    return more == nullptr ? std::span<const Value>() : more->items.view();
+  }
+  // Set by key.
+  std::span<const Pair> pairs() const {
+    return more == nullptr ? std::span<const Pair>() : more->pairs.view();
+  }
 };
 
 }  // namespace postflight

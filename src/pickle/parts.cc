@@ -26,18 +26,18 @@ std::size_t fixed_parts(const Object& object) {
 Part object_part(const Object& object, std::size_t index) {
   constexpr Role kFixed[] = {Role::kCallable, Role::kArguments,
                              Role::kKeywords};
-  const Value fixed[] = {object.callable, object.arguments, object.keywords};
+  const Value fixed[] = {object.callable, object.arguments, object.keywords()};
   const std::size_t count = fixed_parts(object);
   if (index < count)
     return {kFixed[index], fixed[index]};
   index -= count;
-  if (index < object.items.size)
-    return {Role::kItem, object.items.data[index]};
-  index -= object.items.size;
-  if (index < object.pairs.size * std::size_t{2})
-    return pair_part(object.pairs.view(), index);
-  index -= object.pairs.size * std::size_t{2};
-  return {Role::kState, object.states.data[index]};
+  if (index < object.items().size())
+    return {Role::kItem, object.items()[index]};
+  index -= object.items().size();
+  if (index < object.pairs().size() * 2)
+    return pair_part(object.pairs(), index);
+  index -= object.pairs().size() * 2;
+  return {Role::kState, object.states()[index]};
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ std::size_t part_count(const Value& value) {
       return 1;
     case Kind::kObject: {
       const Object& object = value.object();
-      return fixed_parts(object) + object.items.size +
-             object.pairs.size * std::size_t{2} + object.states.size;
+      return fixed_parts(object) + object.items().size() +
+             object.pairs().size() * 2 + object.states().size();
     }
     default:
       return 0;

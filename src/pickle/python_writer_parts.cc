@@ -96,9 +96,8 @@ PythonWriter::After PythonWriter::between_object(const Frame& frame) {
   using enum Opcode;
   const Object& object = frame.shape.object();
   std::size_t next = frame.next;
-  const std::size_t fixed = part_count(frame.shape) - object.items.size -
-                            object.pairs.size * std::size_t{2} -
-                            object.states.size;
+  const std::size_t fixed = part_count(frame.shape) - object.items().size() -
+                            object.pairs().size() * 2 - object.states().size();
   if (next < fixed)
     return After::kGoOn;
   next -= fixed;
@@ -117,15 +116,16 @@ PythonWriter::After PythonWriter::between_object(const Frame& frame) {
     if (made(frame.value) == After::kDone)
       return After::kDone;
   }
-  if (next <= object.items.size)
-    between_batches({kAppend, kAppends, false, false}, object.items.size, next);
-  if (next < object.items.size)
+  if (next <= object.items().size())
+    between_batches({kAppend, kAppends, false, false}, object.items().size(),
+                    next);
+  if (next < object.items().size())
     return After::kGoOn;
-  next -= object.items.size;
-  if (next % 2 == 0 && next / 2 <= object.pairs.size)
-    between_batches({kSetItem, kSetItems, false, false}, object.pairs.size,
+  next -= object.items().size();
+  if (next % 2 == 0 && next / 2 <= object.pairs().size())
+    between_batches({kSetItem, kSetItems, false, false}, object.pairs().size(),
                     next / 2);
-  if (next > object.pairs.size * std::size_t{2})
+  if (next > object.pairs().size() * 2)
     emitter_.op(kBuild);
   return After::kGoOn;
 }
@@ -207,12 +207,14 @@ Value PythonWriter::call_for_new(const Object& object) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Value partial = builder_.reduce(builder_.global("functools", "partial"),
                                         builder_.tuple({method}));
-  builder_.add_state(partial, builder_.tuple({method, builder_.tuple(arguments),
-                                              object.keywords, Value::none()}));
+  builder_.add_state(partial,
+                     builder_.tuple({method, builder_.tuple(arguments),
+                                     object.keywords(), Value::none()}));
   const Value call = builder_.reduce(partial, builder_.tuple({}));
-  call.mutable_object()->items = object.items;
-  call.mutable_object()->pairs = object.pairs;
-  call.mutable_object()->states = object.states;
+  // Keywords as well, which nobody asks of a plain call.
+  call.mutable_object()->more = object.more;
+  call.mutable_object()->state = object.state;
+  call.mutable_object()->state_count = object.state_count;
   return call;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace postflight {
 namespace {
@@ -17,38 +18,9 @@ T load(const char* from) {
 
 static_assert(sizeof(Value) == 8 && sizeof(Pair) == 16);
 
-std::int64_t Value::integer() const {
-  return form() == 0 ? number() : load<std::int64_t>(at<const char>());
-}
-
 double Value::floating() const {
   const auto bits = load<std::uint64_t>(at<const char>());
   return std::bit_cast<double>(form() == 0 ? __builtin_bswap64(bits) : bits);
-}
-
-std::string_view Value::text() const {
-  const char* const text = at<const char>();
-  switch (static_cast<Prefix>(form())) {
-    case Prefix::kOne:
-      return {text, load<std::uint8_t>(text - 1)};
-    case Prefix::kFour:
-      return {text, load<std::uint32_t>(text - 4)};
-    default:
-      return {text, load<std::uint64_t>(text - 8)};
-  }
-}
-
-std::span<const Value> Value::items() const {
-  if (!is(Kind::kTuple) && !is(Kind::kFrozenSet))
-    return growing_items()->view();
-  const Value* const counted = at<const Value>();
-  if (counted == nullptr)
-    return {};
-  return {counted + 1, counted->count()};
-}
-
-std::span<const Pair> Value::pairs() const {
-  return growing_pairs()->view();
 }
 
 const void* Value::identity() const {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -110,8 +109,7 @@ class Value {
   // Null for those where that makes no difference (numbers, None, ()).
   const void* identity() const;
 
-  // The value of the last pair with this string as its key, as Python's dict
-  // would have it; nullptr if there is none. For a dict.
+  // Of a dict: of the last pair with this key, as in Python; or nullptr.
   const Value* find(std::string_view key) const;
 
  private:
@@ -148,3 +146,5 @@ struct Pair {
 };
 
 }  // namespace postflight
+
+#include "pickle/value_access.h"

@@ -144,16 +144,16 @@ TEST(Builder, MakesObjects) {
   EXPECT_EQ(object.making, Making::kReduce);
   EXPECT_EQ(object.callable.identity(), type.identity());
   EXPECT_EQ(object.arguments.identity(), arguments.identity());
-  ASSERT_EQ(object.items.size, 1u);
-  ASSERT_EQ(object.pairs.size, 1u);
-  ASSERT_EQ(object.states.size, 1u);
-  EXPECT_EQ(object.states.data[0].integer(), 4);
+  ASSERT_EQ(object.items().size(), 1u);
+  ASSERT_EQ(object.pairs().size(), 1u);
+  ASSERT_EQ(object.states().size(), 1u);
+  EXPECT_EQ(object.states()[0].integer(), 4);
 
   EXPECT_EQ(builder.new_object(type, arguments).object().making, Making::kNew);
   const Value keywords = builder.dict();
   const Value made = builder.new_object(type, arguments, keywords);
   EXPECT_EQ(made.object().making, Making::kNewEx);
-  EXPECT_EQ(made.object().keywords.identity(), keywords.identity());
+  EXPECT_EQ(made.object().keywords().identity(), keywords.identity());
   EXPECT_EQ(builder.persistent(arguments).persistent_id().identity(),
             arguments.identity());
   EXPECT_EQ(Builder::extension(300).integer(), 300);

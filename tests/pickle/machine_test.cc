@@ -18,14 +18,19 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // What a pickle holds, or "error: " and why it could not be read.
-std::string read(std::string_view text) {
-  const std::string bytes = pickle(text);
+std::string read_bytes(std::string_view bytes) {
   Machine machine;
   const Result<Pickle> read = machine.load(as_bytes(bytes));
   return read ? shown(read->root)
               : "error: " + std::string(read.error().message());
+}
+
+std::string read(std::string_view text) {
+  return read_bytes(pickle(text));
 }
 
 // One line of the language: a pickle without its STOP, and what it makes.
@@ -324,6 +329,55 @@ TEST(Machine, TakesAddingNothingForNothing) {
   EXPECT_EQ(read("NONE MARK SETITEMS STOP"), "None");
   EXPECT_EQ(read("NONE MARK ADDITEMS STOP"), "None");
   EXPECT_EQ(read("EMPTY_LIST MARK APPENDS STOP"), "[]");
+}
+
+// Some opcodes are run together, but not with others between them (~).
+TEST(Machine, RunsOpcodesTogetherAsOneByOne) {
+  constexpr std::string_view kPickles[] = {
+      "GLOBAL 'm' 'T'  EMPTY_TUPLE ~ NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  "
+      "MARK  BINGET 1  BINGET 0  BININT1 7  NONE  SETITEMS  BUILD",
+      "GLOBAL 'm' 'F'  BININT1 1  TUPLE1 ~ MEMOIZE  TUPLE1  MEMOIZE  REDUCE  "
+      "MEMOIZE  BINGET 0  BINGET 1  BINGET 2  TUPLE3  TUPLE2",
+      "NONE  GLOBAL 'm' 'F'  BININT1 1  NONE  TUPLE2 ~ MEMOIZE  TUPLE1  "
+      "MEMOIZE  REDUCE  MEMOIZE  TUPLE2",
+      "NONE  MARK  GLOBAL 'm' 'F'  NONE  NONE  NONE  TUPLE3 ~ MEMOIZE  TUPLE1  "
+      "MEMOIZE  REDUCE  MEMOIZE  LIST  TUPLE2"};
+  for (const std::string_view text : kPickles) {
+    SCOPED_TRACE(text);
+    const std::size_t gap = text.find('~');
+    const auto filled = [&](std::string_view with) {
+      return fmt::format("{}{}{}  STOP  STOP  STOP", text.substr(0, gap), with,
+                         text.substr(gap + 1));
+    };
+    EXPECT_EQ(read(filled("")), read(filled("NONE  POP")));
+    EXPECT_THAT(read(filled("")), Not(StartsWith("error")));
+  }
+}
+
+TEST(Machine, RunsNoOpcodesTogetherThatFindTooLittle) {
+  constexpr Line kPickles[] = {
+      {"EMPTY_TUPLE  NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  MARK",
+       "error: byte 1: NEWOBJ finds too little on the stack"},
+      {"NONE  MARK  EMPTY_TUPLE  NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  MARK",
+       "error: byte 3: NEWOBJ finds too little on the stack"},
+      {"NONE  TUPLE1  MEMOIZE  TUPLE1  MEMOIZE  REDUCE  MEMOIZE",
+       "error: byte 5: REDUCE finds too little on the stack"},
+      {"NONE  MARK  NONE  TUPLE1  MEMOIZE  TUPLE1  MEMOIZE  REDUCE  MEMOIZE",
+       "error: byte 7: REDUCE finds too little on the stack"}};
+  for (const Line& line : kPickles)
+    EXPECT_EQ(read(fmt::format("{}  STOP  STOP  STOP  STOP", line.text)),
+              line.value);
+}
+
+// An opcode run with others takes more room on the stack than one byte's.
+TEST(Machine, HasRoomForOpcodesThatAreRunTogether) {
+  constexpr std::string_view kObject =
+      "GLOBAL 'm' 'T'  EMPTY_TUPLE  NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  MARK";
+  for (std::size_t nones = 2000; nones < 2100; ++nones) {
+    const std::string bytes = std::string(nones, 'N') + pickle(kObject) +
+                              std::string(5000, 'N') + pickle("STOP");
+    EXPECT_EQ(read_bytes(bytes), "None");
+  }
 }
 
 TEST(Machine, CallsWhateverIsCalledInertly) {

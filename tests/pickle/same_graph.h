@@ -100,8 +100,8 @@ class GraphComparison {
                a.global().name == b.global().name;
       case Kind::kObject:
         return a.object().making == b.object().making &&
-               a.object().items.size == b.object().items.size &&
-               a.object().pairs.size == b.object().pairs.size;
+               a.object().items().size() == b.object().items().size() &&
+               a.object().pairs().size() == b.object().pairs().size();
       default:
         return (!is_text(a) && !a.is(Kind::kBigInteger)) ||
                a.text() == b.text();

@@ -85,13 +85,13 @@ class Shower {
     if (object.making != Making::kTouched)
       out += ", " + show(object.arguments);
     if (object.making == Making::kNewEx)
-      out += ", " + show(object.keywords);
-    if (object.items.size != 0)
-      out += ", items=[" + list(object.items.view()) + "]";
-    if (object.pairs.size != 0)
-      out += ", pairs={" + list(object.pairs.view()) + "}";
-    if (object.states.size != 0)
-      out += ", states=[" + list(object.states.view()) + "]";
+      out += ", " + show(object.keywords());
+    if (!object.items().empty())
+      out += ", items=[" + list(object.items()) + "]";
+    if (!object.pairs().empty())
+      out += ", pairs={" + list(object.pairs()) + "}";
+    if (!object.states().empty())
+      out += ", states=[" + list(object.states()) + "]";
     return out + ")";
   }
 

@@ -104,8 +104,10 @@ TEST(Writer, WritesBatchesOfAThousandAsPythonDoes) {
     SCOPED_TRACE(size);
     const std::vector<Value> nones(size);
     const std::vector<Pair> pairs(size);
-    object.mutable_object()->items = *builder.list(nones).growing_items();
-    object.mutable_object()->pairs = *builder.dict(pairs).growing_pairs();
+    Object::More more;
+    more.items = *builder.list(nones).growing_items();
+    more.pairs = *builder.dict(pairs).growing_pairs();
+    object.mutable_object()->more = &more;
     const std::string list = written(builder.list(nones));
     const std::string dict = written(builder.dict(pairs));
     const std::string from_iterators = written(object);
