@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "profile/agent_clock.h"
+#include "profile/agent_codes.h"
 #include "profile/agent_memory.h"
 #include "profile/exec_guard.h"
 #include "profile/fault_guard.h"
@@ -99,11 +100,14 @@ void take_sample(const ucontext_t& context) {
   if (thread != nullptr)
     walk = walk_frames(reinterpret_cast<std::uint64_t>(thread), layout,
                        context.uc_sigmask, own.frames, most);
-  std::uint32_t kept = 0;
-  if (own.since_whole++ < kWholeEach)
-    kept = shared_frames(own.frames, walk.frames, own.last, own.last_frames);
-  else
+  std::uint32_t kept =
+      shared_frames(own.frames, walk.frames, own.last, own.last_frames);
+  if (walk.guarded)
+    tell_codes(*agent.ring, agent.data, own.frames, walk.frames - kept);
+  if (own.since_whole++ >= kWholeEach) {
     own.since_whole = 0;
+    kept = 0;
+  }
   const std::size_t frame_bytes = std::size_t{16} * (walk.frames - kept);
   std::uint32_t phases[PhaseTableLayout::kMostPhases + 1] = {};
   const std::uint16_t phase_count =
@@ -125,7 +129,7 @@ void take_sample(const ucontext_t& context) {
     return;
   }
   auto* const record = reinterpret_cast<RingRecord*>(place);
-  record->kind = 1;
+  record->kind = kRecordOfSample;
   record->time_ns = start;
   record->tid = own.tid;
   record->frames = static_cast<std::uint16_t>(walk.frames - kept);
@@ -261,6 +265,7 @@ void begin_process() {
   agent.phases =
       map_process_file(agent.folder, ".phases", PhaseTableLayout::kBytes);
   agent.ring = ring;
+  forget_codes();
   agent.pid = ::getpid();
   agent.clocked = false;
   const int error = begin_thread();

@@ -115,7 +115,14 @@ bool AgentRing::begin(const PythonLayout& layout, std::size_t most_frames,
                      .all_entries = indices_ ? 1U : 0U,
                      .code_mask_low = layout.tagged_code ? 7U : 0U,
                      .most_frames = static_cast<std::uint32_t>(most_frames),
-                     .stack_bytes = static_cast<std::uint32_t>(stack_bytes)};
+                     .stack_bytes = static_cast<std::uint32_t>(stack_bytes),
+                     .code_size = layout.code.size(),
+                     .code_name = layout.code.name,
+                     .code_file = layout.code.filename,
+                     .code_first_line = layout.code.first_line,
+                     .code_line_table = layout.code.line_table,
+                     .ascii_header = layout.ascii_header,
+                     .compact_header = layout.compact_header};
   header().layout_ready.store(1);
   return true;
 }
@@ -142,8 +149,22 @@ const std::vector<std::uint64_t>* AgentRing::whole_stack(
   return &stack;
 }
 
-std::uint64_t AgentRing::take_record(
-    std::uint64_t tail, const std::function<void(const AgentSample&)>& take) {
+bool AgentRing::take_code(std::span<const std::uint64_t> words,
+                          const TakeCode& take) {
+  code_.clear();
+  while (!words.empty()) {
+    if (words.size() < 2 || words[1] > 8 * (words.size() - 2))
+      return false;
+    const std::uint64_t size = words[1];
+    code_.push_back({words[0], std::as_bytes(words.subspan(2)).first(size)});
+    words = words.subspan(2 + (size + 7) / 8);
+  }
+  take(code_);
+  return true;
+}
+
+std::uint64_t AgentRing::take_record(std::uint64_t tail, const TakeSample& take,
+                                     const TakeCode& take_new_code) {
   const std::uint64_t left = kRingBytes - tail % kRingBytes;
   std::byte* const at = memory_ + kRingDataOffset + tail % kRingBytes;
   const std::uint32_t size =
@@ -160,6 +181,11 @@ std::uint64_t AgentRing::take_record(
     return size;
   if (size < sizeof(RingRecord))
     return 0;
+  if (kind == kRecordOfCode)
+    return take_code(std::span(copy_).subspan(sizeof(RingRecord) / 8),
+                     take_new_code)
+               ? size
+               : 0;
   const auto* const record = reinterpret_cast<const RingRecord*>(copy_.data());
   const std::size_t frame_words = std::size_t{2} * record->frames;
   const std::size_t phase_words = (std::size_t{record->phases} + 1) / 2;
@@ -194,7 +220,7 @@ std::uint64_t AgentRing::take_record(
   return size;
 }
 
-void AgentRing::drain(const std::function<void(const AgentSample&)>& take) {
+void AgentRing::drain(const TakeSample& take, const TakeCode& take_new_code) {
   if (broken_)
     return;
   std::uint64_t tail = header().tail.load();
@@ -208,7 +234,7 @@ void AgentRing::drain(const std::function<void(const AgentSample&)>& take) {
     if (reinterpret_cast<RingRecord*>(at)->size.load(
             std::memory_order_acquire) == 0)
       return;  // being written
-    const std::uint64_t size = take_record(tail, take);
+    const std::uint64_t size = take_record(tail, take, take_new_code);
     if (size == 0 || size > head - tail) {
       broken_ = true;
       return;

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "profile/code_reader.h"
 #include "profile/python_layout.h"
 #include "profile/python_stack.h"
 #include "profile/sample_ring.h"
@@ -51,7 +52,13 @@ class AgentRing {
   // cannot walk those of this version.
   bool begin(const PythonLayout& layout, std::size_t most_frames,
              std::size_t stack_bytes);
-  void drain(const std::function<void(const AgentSample&)>& take);
+
+  using TakeSample = std::function<void(const AgentSample&)>;
+  // Of a code object that the samples from here on may have.
+  using TakeCode = std::function<void(std::span<const MemoryCopy>)>;
+  void drain(
+      const TakeSample& take,
+      const TakeCode& take_new_code = [](std::span<const MemoryCopy>) {});
 
  private:
   AgentRing() = default;
@@ -61,12 +68,14 @@ class AgentRing {
   const std::vector<std::uint64_t>* whole_stack(
       const RingRecord& record, std::span<const std::uint64_t> fresh);
   // Hands one record on; how long it is, or 0 if it is not one.
-  std::uint64_t take_record(
-      std::uint64_t tail, const std::function<void(const AgentSample&)>& take);
+  std::uint64_t take_record(std::uint64_t tail, const TakeSample& take,
+                            const TakeCode& take_new_code);
+  bool take_code(std::span<const std::uint64_t> words, const TakeCode& take);
 
   std::byte* memory_ = nullptr;
   bool broken_ = false;
   std::vector<std::uint64_t> copy_;
+  std::vector<MemoryCopy> code_;
   // The last stack of each thread, which records refer to.
   std::map<std::int32_t, std::vector<std::uint64_t>> stacks_;
   std::size_t stack_words_ = 0;  // of all of them

@@ -7,37 +7,15 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "profile/line_table.h"
+#include "profile/python_text.h"
 
 namespace postflight {
 namespace {
 
-// ob_type, and the number of items behind it, in every version.
+// ob_type, in every version.
 constexpr std::uint64_t kTypeOffset = 8;
-constexpr std::uint64_t kSizeOffset = 16;
-constexpr std::uint64_t kBytesOffset = 32;
-constexpr std::uint64_t kTextLength = 16;
-constexpr std::uint64_t kTextState = 32;
 constexpr char32_t kLastCharacter = 0x10ffff;
 constexpr char32_t kReplacement = 0xfffd;
-
-struct TextState {
-  std::size_t width = 1;  // bytes a character
-  bool ascii = false;
-};
-
-// How many bits say whether the text is interned differs between versions: the
-// first reading that makes sense is taken, for the others see zeros.
-std::optional<TextState> text_state(std::uint32_t bits) {
-  for (const unsigned shift : {2U, 8U, 16U}) {
-    const std::uint32_t rest = bits >> shift;
-    const std::uint32_t width = rest & 7;
-    const bool compact = (rest >> 3 & 1) != 0;
-    const bool ascii = (rest >> 4 & 1) != 0;
-    if (compact && (width == 1 || width == 2 || width == 4))
-      return TextState{width, ascii};
-  }
-  return std::nullopt;
-}
 
 std::string to_utf8(Bytes bytes, std::size_t width) {
   std::string text;
@@ -51,6 +29,34 @@ std::string to_utf8(Bytes bytes, std::size_t width) {
   }
   return text;
 }
+
+// Memory as it was when it was copied.
+class CopiedMemory final : public Memory {
+ public:
+  explicit CopiedMemory(std::span<const MemoryCopy> copies) : copies_(copies) {}
+
+  using Memory::read;
+  std::size_t read(std::span<const MemoryPiece> pieces) const override {
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      if (!copy(pieces[i]))
+        return i;
+    return pieces.size();
+  }
+
+ private:
+  bool copy(const MemoryPiece& piece) const {
+    for (const auto& [address, bytes] : copies_) {
+      const std::uint64_t offset = piece.address - address;
+      if (offset > bytes.size() || piece.to.size() > bytes.size() - offset)
+        continue;
+      copy_bytes(bytes.subspan(offset, piece.to.size()), piece.to);
+      return true;
+    }
+    return false;
+  }
+
+  std::span<const MemoryCopy> copies_;
+};
 
 }  // namespace
 
@@ -82,13 +88,12 @@ CodeReader::CodeReader(const Memory& memory, const PythonRuntime& runtime)
     : memory_(memory), runtime_(runtime) {}
 
 std::optional<CodeReader::Identity> CodeReader::identify(
-    std::uint64_t address) const {
+    const Memory& memory, std::uint64_t address) const {
   const PythonLayout::Code& at = runtime_.layout.code;
   std::array<std::byte, 256> bytes;
-  const std::size_t size = std::max(
-      {at.filename + 8, at.name + 8, at.first_line + 4, at.line_table + 8});
+  const std::size_t size = at.size();
   if (address == 0 || size > bytes.size() ||
-      !memory_.read(address, std::span(bytes).first(size)))
+      !memory.read(address, std::span(bytes).first(size)))
     return std::nullopt;
   const auto word = [&bytes](std::size_t offset) {
     return load_little_endian<std::uint64_t>(bytes.data() + offset);
@@ -104,13 +109,14 @@ std::optional<CodeReader::Identity> CodeReader::identify(
   return identity;
 }
 
-std::optional<PythonCode> CodeReader::read(const Identity& identity) const {
+std::optional<PythonCode> CodeReader::read(const Memory& memory,
+                                           const Identity& identity) const {
   const Limits limits;
   const PythonLayout& layout = runtime_.layout;
   auto name =
-      read_python_text(memory_, layout, identity.name, limits.max_python_name);
+      read_python_text(memory, layout, identity.name, limits.max_python_name);
   auto file =
-      read_python_text(memory_, layout, identity.file, limits.max_python_name);
+      read_python_text(memory, layout, identity.file, limits.max_python_name);
   if (!name || !file)
     return std::nullopt;
   PythonCode code = {.name = *std::move(name),
@@ -118,28 +124,50 @@ std::optional<PythonCode> CodeReader::read(const Identity& identity) const {
                      .first_line = identity.first_line};
   // Without the table there are still name and file.
   const auto size =
-      memory_.load<std::uint64_t>(identity.line_table + kSizeOffset);
+      memory.load<std::uint64_t>(identity.line_table + kBytesLength);
   if (size && *size <= limits.max_line_table_bytes) {
     code.line_table.resize(*size);
     if (*size != 0 &&
-        !memory_.read(identity.line_table + kBytesOffset, code.line_table))
+        !memory.read(identity.line_table + kBytesOffset, code.line_table))
       code.line_table.clear();
   }
   return code;
 }
 
 const PythonCode* CodeReader::find(std::uint64_t address) {
-  const std::optional<Identity> identity = identify(address);
+  const auto [known, fresh] = known_.try_emplace(address);
+  if (known->second.copied)
+    return &*known->second.code;
+  const std::optional<Identity> identity = identify(memory_, address);
   if (!identity)
     return nullptr;
-  const auto [known, fresh] = known_.try_emplace(address);
-  if (fresh || known->second.identity != *identity) {
-    known->second = {*identity, read(*identity)};
-    // What died while it was read may have been overwritten.
-    if (identify(address) != identity)
-      known->second = {};
-  }
+  if (fresh || known->second.identity != *identity)
+    known->second = {*identity, read_alive(address, *identity)};
   return known->second.code ? &*known->second.code : nullptr;
+}
+
+// What dies while it is read may be overwritten.
+std::optional<PythonCode> CodeReader::read_alive(
+    std::uint64_t address, const Identity& identity) const {
+  std::optional<PythonCode> code = read(memory_, identity);
+  return identify(memory_, address) == identity ? code : std::nullopt;
+}
+
+void CodeReader::learn(std::span<const MemoryCopy> copies) {
+  if (copies.empty())
+    return;
+  const CopiedMemory memory(copies);
+  const std::uint64_t address = copies.front().address;
+  const std::optional<Identity> identity = identify(memory, address);
+  if (!identity)
+    return;
+  std::optional<PythonCode> code = read(memory, *identity);
+  // A long table of lines is not copied, but most codes live on.
+  if (!code || code->line_table.empty())
+    if (auto alive = read_alive(address, *identity))
+      code = std::move(alive);
+  if (code)
+    known_[address] = {*identity, std::move(code), true};
 }
 
 std::int32_t CodeReader::line(const PythonCode& code,

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/bytes.h"
 #include "profile/process_memory.h"
 #include "profile/python_locator.h"
 #include "profile/python_stack.h"
@@ -30,9 +32,15 @@ struct PythonCode {
   bool operator==(const PythonCode&) const = default;
 };
 
+// A stretch of memory as it was when it was copied.
+struct MemoryCopy {
+  std::uint64_t address = 0;
+  Bytes bytes = {};
+};
+
 // Reads code objects, once each. A code object can die and another be born at
 // its address, so what is known is only used while the object still has the
-// same name, file and first line.
+// same name, file and first line, or until a copy tells of another.
 class CodeReader {
  public:
   // Both have to outlive it.
@@ -40,6 +48,9 @@ class CodeReader {
 
   // Null if there is no code object at that address (any more).
   const PythonCode* find(std::uint64_t address);
+  // The code object that the first of these is, copied while it was alive, with
+  // what it refers to.
+  void learn(std::span<const MemoryCopy> copies);
   // The line that a frame of this code is at; its first one if it is at none.
   std::int32_t line(const PythonCode& code, const RawFrame& frame) const;
 
@@ -56,10 +67,15 @@ class CodeReader {
   struct Known {
     Identity identity;
     std::optional<PythonCode> code;
+    bool copied = false;  // when it was sampled, so this is what ran
   };
 
-  std::optional<Identity> identify(std::uint64_t address) const;
-  std::optional<PythonCode> read(const Identity& identity) const;
+  std::optional<Identity> identify(const Memory& memory,
+                                   std::uint64_t address) const;
+  std::optional<PythonCode> read(const Memory& memory,
+                                 const Identity& identity) const;
+  std::optional<PythonCode> read_alive(std::uint64_t address,
+                                       const Identity& identity) const;
 
   const Memory& memory_;
   const PythonRuntime& runtime_;

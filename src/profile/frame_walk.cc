@@ -52,7 +52,7 @@ FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
     return guarded ? guarded_word(address, value)
                    : checked_copy(&value, address, sizeof(value));
   };
-  FrameWalk walk;
+  FrameWalk walk = {.guarded = guarded};
   std::uint64_t frame = 0;
   walk.torn = !word(thread + layout.thread_frame, frame);
   if (frame != 0 && layout.has_top_frame != 0)

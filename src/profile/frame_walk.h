@@ -15,6 +15,7 @@ struct FrameWalk {
   std::uint32_t frames = 0;
   bool torn = false;
   bool cut = false;
+  bool guarded = false;  // was, and is for the thread as it stands
 };
 
 // Entry markers come on top of the frames that count.

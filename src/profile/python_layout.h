@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -73,6 +74,11 @@ struct PythonLayout {
     std::uint32_t first_line = 0;
     std::uint32_t line_table = 0;
     std::optional<std::uint32_t> instructions = {};  // none: indices
+
+    // Up to the last of what is read of it.
+    std::uint32_t size() const {
+      return std::max({filename + 8, name + 8, first_line + 8, line_table + 8});
+    }
   } code;
   LineTableKind lines = LineTableKind::kLocations;
   std::uint32_t ascii_header = 0;    // before the characters of an ASCII string

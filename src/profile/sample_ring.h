@@ -42,6 +42,13 @@ struct RingLayout {
   std::uint32_t code_mask_low = 0;  // bits of the code's pointer to clear
   std::uint32_t most_frames = 0;
   std::uint32_t stack_bytes = 0;  // of the C stack to copy; 0: none
+  std::uint32_t code_size = 0;    // of a code object, as far as it is read
+  std::uint32_t code_name = 0;
+  std::uint32_t code_file = 0;
+  std::uint32_t code_first_line = 0;
+  std::uint32_t code_line_table = 0;
+  std::uint32_t ascii_header = 0;
+  std::uint32_t compact_header = 0;
 };
 
 struct RingHeader {
@@ -68,9 +75,13 @@ static_assert(sizeof(RingHeader) <= kRingDataOffset);
 // Outer frames rarely change: of the thread's stack in its record before, the
 // `kept` outermost frames follow those that are given. Now and then a record
 // has them all.
+//
+// A record of kind 2 comes before that of a sample whose code is new: pieces of
+// the program's memory, beginning with the code object, each as address, size
+// and its bytes up to a multiple of 8.
 struct RingRecord {
   std::atomic<std::uint32_t> size;  // a multiple of 8, written last; 0: not yet
-  std::uint32_t kind = 0;           // 0: filler up to the end; 1: a sample
+  std::uint32_t kind = 0;           // 0: a filler; 1: a sample; 2: a code
   std::uint64_t time_ns = 0;        // CLOCK_MONOTONIC
   std::int32_t tid = 0;
   std::uint16_t frames = 0;
@@ -82,7 +93,9 @@ struct RingRecord {
 };
 static_assert(sizeof(RingRecord) == 40);
 
-constexpr std::uint32_t kRecordTorn = 1;
+constexpr std::uint32_t kRecordOfSample = 1;  // kinds
+constexpr std::uint32_t kRecordOfCode = 2;
+constexpr std::uint32_t kRecordTorn = 1;  // flags
 constexpr std::uint32_t kRecordCut = 2;
 constexpr std::uint64_t kEntryBit = std::uint64_t{1} << 63;
 

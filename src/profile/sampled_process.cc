@@ -313,7 +313,11 @@ bool SampledProcess::sample(Time now, std::vector<ProfileSample>& samples) {
   if (options_.agent)
     look_for_agent();
   if (agent_runs_) {
-    ring_->drain([&](const AgentSample& seen) { take(seen, samples); });
+    ring_->drain([&](const AgentSample& seen) { take(seen, samples); },
+                 [&](std::span<const MemoryCopy> code) {
+                   if (codes_ != nullptr)
+                     codes_->learn(code);
+                 });
   } else {
     moves_ = 0;
     for (auto& [tid, thread] : threads_)

@@ -54,6 +54,16 @@ class AgentRingTest : public ::testing::Test {
     put<std::uint32_t>(start + 56, 8);
     put<std::uint32_t>(start, size);
   }
+  // A code with pieces of 8 and `second` bytes, of which 8 are there.
+  void put_code(std::uint64_t second) {
+    put<std::uint32_t>(kRingDataOffset + 4, kRecordOfCode);
+    const std::uint64_t words[] = {0xc0de, 8, 11, 0xbee0, second, 12};
+    for (std::size_t i = 0; i < 6; ++i)
+      put<std::uint64_t>(kRingDataOffset + sizeof(RingRecord) + 8 * i,
+                         words[i]);
+    put<std::uint32_t>(kRingDataOffset, sizeof(RingRecord) + 48);
+    set_head(sizeof(RingRecord) + 48);
+  }
   std::size_t drained() {
     std::size_t count = 0;
     ring_->drain([&count](const AgentSample&) { ++count; });
@@ -86,6 +96,32 @@ TEST_F(AgentRingTest, HandsSamplesOn) {
   });
   EXPECT_EQ(count, 1U);
   EXPECT_EQ(drained(), 0U);
+}
+
+TEST_F(AgentRingTest, HandsCodesOn) {
+  ring_.emplace(*AgentRing::open(path_));
+  put_code(5);
+  std::vector<std::string> pieces;
+  ring_->drain(
+      [](const AgentSample&) {},
+      [&pieces](std::span<const MemoryCopy> code) {
+        for (const auto& [address, bytes] : code)
+          pieces.push_back(fmt::format("{:x}: {} {}", address, bytes.size(),
+                                       std::to_integer<int>(bytes[0])));
+      });
+  EXPECT_EQ(pieces, (std::vector<std::string>{"c0de: 8 11", "bee0: 5 12"}));
+  EXPECT_NE(ring_->state(), AgentState::kNotPython);
+}
+
+TEST_F(AgentRingTest, EndsAtACodeThatDoesNotFit) {
+  for (const std::uint64_t size : {std::uint64_t{9}, ~std::uint64_t{0}}) {
+    put<std::uint64_t>(offsetof(RingHeader, tail), 0);
+    ring_.emplace(*AgentRing::open(path_));
+    put_code(size);
+    ring_->drain([](const AgentSample&) {},
+                 [](std::span<const MemoryCopy>) { ADD_FAILURE(); });
+    EXPECT_EQ(ring_->state(), AgentState::kNotPython) << size;
+  }
 }
 
 TEST_F(AgentRingTest, WaitsForWhatIsBeingWritten) {
@@ -456,6 +492,37 @@ for _ in generate():
   }
   EXPECT_GT(leaves, 20U);
   EXPECT_LE(impossible * 100, leaves);
+}
+
+// Each function lives for a fraction of a sample, and the next one is made in
+// its place.
+TEST_P(AgentTest, NamesCodeThatIsGone) {
+  const Profile profile = profile_of(R"(k = 0
+while True:
+    space = {}
+    exec(compile(f"def made_{k}():\n    for i in range(2000): pass\n",
+                 f"file_{k}.py", "exec"), space)
+    space[f"made_{k}"]()
+    space.clear()
+    k += 1
+)",
+                                     400);
+  if (!in_process(profile))
+    GTEST_SKIP() << profile.notes.at("engine_why");
+  std::size_t made = 0;
+  for (const ProfileSample& sample : profile.samples)
+    for (std::uint32_t at = sample.stack; at != 0;
+         at = profile.stacks[at].parent) {
+      const ProfileFrame& frame = profile.frames[profile.stacks[at].frame];
+      const std::string name = profile.texts[frame.name];
+      EXPECT_NE(name, "<code gone>");
+      if (!name.starts_with("made_"))
+        continue;
+      ++made;
+      EXPECT_EQ("file_" + name.substr(5) + ".py", profile.texts[frame.file]);
+      EXPECT_EQ(frame.line, 2U);
+    }
+  EXPECT_GT(made, 40U);
 }
 
 // sorted() is C, and calls the key, which is Python again.
