@@ -17,6 +17,38 @@ void append_number(std::string& to, T value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Hands small pieces on together: a call for each of many small tensors would
+// take longer than reading them.
+class Gathering {
+ public:
+  explicit Gathering(const ExportSink& sink) : sink_(sink) {}
+
+  Result<> add(Bytes piece) {
+    if (piece.size() > kMostGathered - gathered_.size())
+      TRY(flush());
+    if (piece.size() > kMostGathered / 4) {
+      TRY(flush());
+      return sink_(piece);
+    }
+    gathered_.append(as_text(piece));
+    return {};
+  }
+
+  Result<> flush() {
+    if (gathered_.empty())
+      return {};
+    TRY(sink_(as_bytes(gathered_)));
+    gathered_.clear();
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kMostGathered = 256 << 10;
+
+  const ExportSink& sink_;
+  std::string gathered_;
+};
+
 Result<> send(const ExportSink& sink, std::string_view text) {
   return sink(as_bytes(text));
 }
@@ -211,11 +243,9 @@ Result<> write_safetensors(const TensorReader& reader,
   return {};
 }
 
-}  // namespace
-
-Result<> export_tensors(const TensorReader& reader, ExportFormat format,
-                        std::span<const NamedTensor> tensors,
-                        const ExportSink& sink) {
+Result<> write_all(const TensorReader& reader, ExportFormat format,
+                   std::span<const NamedTensor> tensors,
+                   const ExportSink& sink) {
   switch (format) {
     case ExportFormat::kNpy:
       if (tensors.size() != 1)
@@ -239,6 +269,17 @@ Result<> export_tensors(const TensorReader& reader, ExportFormat format,
       return write_safetensors(reader, tensors, sink);
   }
   return {};
+}
+
+}  // namespace
+
+Result<> export_tensors(const TensorReader& reader, ExportFormat format,
+                        std::span<const NamedTensor> tensors,
+                        const ExportSink& sink) {
+  Gathering gathering(sink);
+  TRY(write_all(reader, format, tensors,
+                [&](Bytes piece) { return gathering.add(piece); }));
+  return gathering.flush();
 }
 
 }  // namespace postflight
