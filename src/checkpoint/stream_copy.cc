@@ -9,6 +9,10 @@ namespace {
 
 // The part of a cache that one thread can hope for.
 constexpr std::uint64_t kCache = 8 << 20;
+// The processor itself does not look beyond the page, and pieces that follow
+// each other mostly lie so.
+constexpr std::size_t kLookAhead = 1024;
+
 void copy_line(const std::byte* from, std::byte* to) {
   const auto* const source = reinterpret_cast<const __m128i*>(from);
   auto* const target = reinterpret_cast<__m128i*>(to);
@@ -35,8 +39,11 @@ void StreamCopy::copy(Bytes from, std::span<std::byte> to) const {
   const std::size_t ahead = (kCacheLine - into_line) % kCacheLine;
   copy_bytes(from.first(ahead), to);
   std::size_t at = ahead;
-  for (; at + kCacheLine <= from.size(); at += kCacheLine)
+  for (; at + kCacheLine <= from.size(); at += kCacheLine) {
+    _mm_prefetch(reinterpret_cast<const char*>(from.data() + at) + kLookAhead,
+                 _MM_HINT_T0);
     copy_line(from.data() + at, to.data() + at);
+  }
   copy_bytes(from.subspan(at), to.subspan(at));
 }
 
