@@ -112,6 +112,18 @@ void write_texts(std::string_view key, const std::vector<std::string>& all,
   out += "]";
 }
 
+// Who asks for some of many tensors does not want to read of all others.
+void write_keys(std::string_view what, const std::vector<std::string>& all,
+                Output& out) {
+  constexpr std::size_t kShown = 10;
+  const std::size_t shown = std::min(all.size(), kShown);
+  for (std::size_t i = 0; i < shown; ++i)
+    out += fmt::format("  {:<10}  {}\n", what, escape_for_terminal(all[i]));
+  if (shown < all.size())
+    out += fmt::format("  {:<10}  ... and {} more (--json lists all)\n", what,
+                       all.size() - shown);
+}
+
 void report(const Checkpoint& checkpoint, const Picked& picked,
             const MapLocation& map, const ReadCommandOptions& options,
             Session& session) {
@@ -130,10 +142,8 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
                        options.output.empty()
                            ? ""
                            : " -> " + escape_for_terminal(options.output));
-    for (const std::string& key : picked.missing)
-      out += fmt::format("  missing     {}\n", escape_for_terminal(key));
-    for (const std::string& key : picked.unexpected)
-      out += fmt::format("  unexpected  {}\n", escape_for_terminal(key));
+    write_keys("missing", picked.missing, out);
+    write_keys("unexpected", picked.unexpected, out);
     return;
   }
   out += "{\"schema\":\"postflight.ckpt.read/1\",";
