@@ -26,6 +26,7 @@
 #include "checkpoint/tensor_export.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_slice.h"
+#include "checkpoint/verification.h"
 #include "must.h"
 #include "torch_sample.h"
 
@@ -220,6 +221,16 @@ int main() {
     line("CRC-32", swept / ours, "a sweep over memory");
     line("CRC-32", best(3, [&] { by_zlib(memory); }) / ours, "zlib's crc32");
     line("CRC-32 in the cache", zlib / near_ours, "zlib's crc32");
+    const std::filesystem::path single = folder.path() / "single.pt";
+    write_torch_sample(single, 1, 64 << 20);
+    const Checkpoint checkpoint = must(Checkpoint::open(single));
+    const double verified = best(
+        5, [&] { sink = verify(checkpoint, {}).crc_good; }, false);
+    line("verify, one record of 256 MiB",
+         best(
+             3, [&] { by_zlib(memory); }, false) /
+             verified,
+         "zlib's crc32 of it in memory");
   }
   {
     const std::filesystem::path turned = folder.path() / "turned.pt";

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,6 +30,12 @@ class PointerMap {
     return slots_.empty() ? 0 : slots_[position(key)].number;
   }
 
+  // Room for so many in all.
+  void reserve(std::size_t count) {
+    if (count * 4 > slots_.size() * 3)
+      grow(std::bit_ceil(count * 4 / 3 + 1));
+  }
+
   // Two rounds: after one, the distances between addresses alone would say
   // which of them collide, and those are a hostile pickle's to choose.
   static std::size_t hash(const void* key) {
@@ -51,8 +59,8 @@ class PointerMap {
     return at;
   }
 
-  void grow() {
-    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
+  void grow(std::size_t least = 64) {
+    std::vector<Slot> old(std::max(least, slots_.size() * 2));
     old.swap(slots_);
     for (const Slot& slot : old)
       if (slot.key != nullptr)

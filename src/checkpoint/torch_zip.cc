@@ -14,6 +14,8 @@
 namespace postflight {
 namespace {
 
+// Bytes that a pickle takes for a tensor at least.
+constexpr std::size_t kLeastTensor = 16;
 // What exported programs of torch before 2.8 hold.
 constexpr std::string_view kOldWeights[] = {"serialized_state_dict.pt",
                                             "serialized_constants.pt",
@@ -170,6 +172,8 @@ class TorchZip {
                         [&](const Value& id, StorageReference& reference) {
                           return resolve(id, reference, before, after);
                         });
+    builder.expect(std::min<std::size_t>(
+        entries_.size(), data_.inflated.back()->bytes().size() / kLeastTensor));
     return place(
         builder, pickle->root,
         {checkpoint_, context_.limits, parent, key, context_.items_only});
@@ -182,10 +186,10 @@ class TorchZip {
     if (reference.number)
       reference.key =
           checkpoint_.tree.keep(fmt::format("{}", *reference.number));
-    name_.assign(prefix);
-    name_ += reference.key;
-    name_ += suffix;
-    const ZipEntry* const entry = find_record(name_);
+    const ZipEntry* const entry =
+        is_next(prefix, reference.key, suffix)
+            ? &entries_[next_++]
+            : find_record(prefix, reference.key, suffix);
     if (entry == nullptr)
       return missing(reference);
     if (const std::uint32_t known =
@@ -204,14 +208,28 @@ class TorchZip {
   }
 
   // Records mostly come in the order in which the pickle names them.
-  const ZipEntry* find_record(const std::string& name) {
-    if (next_ < entries_.size() && entries_[next_].name == name)
-      return &entries_[next_++];
+  bool is_next(std::string_view prefix, std::string_view key,
+               std::string_view suffix) const {
+    if (next_ >= entries_.size())
+      return false;
+    std::string_view name = entries_[next_].name;
+    if (name.size() != prefix.size() + key.size() + suffix.size() ||
+        !name.starts_with(prefix))
+      return false;
+    name.remove_prefix(prefix.size());
+    return name.starts_with(key) && name.ends_with(suffix);
+  }
+
+  const ZipEntry* find_record(std::string_view prefix, std::string_view key,
+                              std::string_view suffix = {}) {
+    name_.assign(prefix);
+    name_ += key;
+    name_ += suffix;
     const ZipEntry* found = nullptr;
     if (data_.zip) {
-      found = data_.zip->find_ignoring_case(name);
+      found = data_.zip->find_ignoring_case(name_);
     } else {
-      const auto at = std::ranges::find(entries_, name, &ZipEntry::name);
+      const auto at = std::ranges::find(entries_, name_, &ZipEntry::name);
       found = at == entries_.end() ? nullptr : &*at;
     }
     if (found != nullptr)
@@ -313,9 +331,7 @@ class TorchZip {
     const std::string_view folder =
         config.name.substr(0, config.name.rfind('/') + 1);
     for (const ExportedWeight& weight : *weights) {
-      name_.assign(folder);
-      name_ += weight.record;
-      const ZipEntry* const entry = find_record(name_);
+      const ZipEntry* const entry = find_record(folder, weight.record);
       if (weight.pickled && entry != nullptr) {
         add_nested(*entry, Key::string(weight.name), top, false);
         continue;

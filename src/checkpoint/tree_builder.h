@@ -95,6 +95,9 @@ class TreeBuilder {
     tensor_resolver_ = std::move(resolver);
   }
 
+  // About how many tensors there will be.
+  void expect(std::size_t tensors) { tensors_.reserve(tensors); }
+
   // Writes `root` out below `parent`, whose key to it is `key`.
   void build(const Value& root, std::uint32_t parent, const Key& key);
   // The same for each item of a dict; false if `root` is none.

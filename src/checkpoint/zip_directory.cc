@@ -18,12 +18,23 @@ constexpr std::uint32_t kSaturated = 0xffffffff;
 constexpr std::uint16_t kEncrypted = 0x0001;
 constexpr std::uint16_t kDirectoryEncrypted = 0x2000;
 
-// FNV-1a of the name in lower case. Names made to collide cost no more than
-// the comparisons of a plain sort.
+// Of eight letters at a time, with the bit that makes them small set in all, so
+// that names which differ in that alone are equal, and in some signs too. Names
+// made to collide cost no more than the comparisons of a plain sort.
 std::uint64_t hash_ignoring_case(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : name)
-    hash = (hash ^ static_cast<unsigned char>(lowered(letter))) * 0x100000001b3;
+  constexpr std::uint64_t kSmall = 0x2020202020202020;
+  std::uint64_t hash = name.size();
+  const auto add = [&hash](std::uint64_t word) {
+    hash = (hash ^ (word | kSmall)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  };
+  const Bytes bytes = as_bytes(name);
+  std::size_t at = 0;
+  for (; bytes.size() - at >= 8; at += 8)
+    add(load_little_endian<std::uint64_t>(bytes.data() + at));
+  std::uint64_t rest = 0;
+  copy_bytes(bytes.subspan(at), std::as_writable_bytes(std::span(&rest, 1)));
+  add(rest);
   return hash;
 }
 
