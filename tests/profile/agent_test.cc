@@ -510,6 +510,7 @@ while True:
   if (!in_process(profile))
     GTEST_SKIP() << profile.notes.at("engine_why");
   std::size_t made = 0;
+  std::size_t begun = 0;  // the others are at their first line
   for (const ProfileSample& sample : profile.samples)
     for (std::uint32_t at = sample.stack; at != 0;
          at = profile.stacks[at].parent) {
@@ -520,9 +521,11 @@ while True:
         continue;
       ++made;
       EXPECT_EQ("file_" + name.substr(5) + ".py", profile.texts[frame.file]);
-      EXPECT_EQ(frame.line, 2U);
+      EXPECT_TRUE(frame.line == 1 || frame.line == 2) << frame.line;
+      begun += frame.line - 1;
     }
   EXPECT_GT(made, 40U);
+  EXPECT_GT(begun * 10, made * 9);
 }
 
 // sorted() is C, and calls the key, which is Python again.
