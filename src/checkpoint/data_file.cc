@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "checkpoint/zip_format.h"
+
 namespace postflight {
 namespace {
 
@@ -154,10 +156,31 @@ std::optional<Bytes> DataFile::mapped_at(std::uint64_t offset,
 }
 
 Result<Extent> DataFile::extent(const ZipEntry& entry) const {
-  if (zip)
+  if (zip) {
+    if (const std::optional<Extent> found = far_extent(entry))
+      return *found;
     return zip->extent(entry);
+  }
   const auto index = static_cast<std::size_t>(&entry - salvaged.data());
   return salvaged_extents[index];
+}
+
+// Touching one header of many maps the pages around it, which takes longer than
+// reading it, unless its neighbours are asked for, too.
+std::optional<Extent> DataFile::far_extent(const ZipEntry& entry) const {
+  constexpr std::uint64_t kNear = 16 << 10;
+  const std::uint64_t at = zip->header_at(entry);
+  const std::uint64_t before =
+      last_header_.exchange(at, std::memory_order_relaxed);
+  std::array<std::byte, 512> room;
+  const std::size_t size = kLocalHeaderSize + entry.name.size();
+  if (!descriptor_ || (at > before ? at - before : before - at) < kNear ||
+      size > room.size() || at > this->size() || this->size() - at < size)
+    return std::nullopt;
+  const std::span<std::byte> header = std::span(room).first(size);
+  if (!read_at(at, header))
+    return std::nullopt;
+  return zip->extent_by(entry, header);
 }
 
 }  // namespace postflight

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -74,6 +75,8 @@ class DataFile {
   DataFile(std::filesystem::path path, std::optional<MappedFile> map,
            std::optional<Descriptor> descriptor, const Limits& limits);
 
+  // Of an entry away from the one before, read without touching the mapping.
+  std::optional<Extent> far_extent(const ZipEntry& entry) const;
   // The same file as was mapped, opened once more.
   Result<Descriptor> opened_again() const;
 
@@ -85,6 +88,7 @@ class DataFile {
   std::uint64_t begin_ = 0;          // there
   std::optional<Descriptor> descriptor_;
   bool opens_again_ = false;
+  mutable std::atomic<std::uint64_t> last_header_ = 0;
   Limits limits_;
 };
 

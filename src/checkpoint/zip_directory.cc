@@ -326,6 +326,26 @@ Result<Extent> ZipDirectory::extent(const ZipEntry& entry) const {
                 entry.compressed_size};
 }
 
+std::optional<Extent> ZipDirectory::extent_by(const ZipEntry& entry,
+                                              Bytes header) const {
+  const std::uint64_t front = kLocalHeaderSize + entry.name.size();
+  if (header.size() < front || !as_text(header).starts_with(kLocalSignature))
+    return std::nullopt;
+  const auto number = [header](std::size_t at) {
+    return load_little_endian<std::uint16_t>(header.data() + at);
+  };
+  const auto begin =
+      checked_add(checked_add(start(), entry.header_offset).value_or(0),
+                  front + number(28));
+  if (number(26) != entry.name.size() ||
+      as_text(header.subspan(kLocalHeaderSize, entry.name.size())) !=
+          entry.name ||
+      !begin || *begin > file_.size() ||
+      entry.compressed_size > file_.size() - *begin)
+    return std::nullopt;
+  return Extent{*begin, entry.compressed_size};
+}
+
 Result<Bytes> ZipDirectory::stored_bytes(const ZipEntry& entry) const {
   const Extent where = TRY(extent(entry));
   return file_.subspan(where.offset, where.size);

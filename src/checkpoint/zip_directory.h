@@ -81,6 +81,12 @@ class ZipDirectory {
   // Where the bytes of an entry lie, compressed or not. Only its local header
   // knows, and that must bear the same name.
   Result<Extent> extent(const ZipEntry& entry) const;
+  // The same of a local header that was read elsewhere, from header_at(): all
+  // of its name at least. Nothing unless it is as it should be.
+  std::optional<Extent> extent_by(const ZipEntry& entry, Bytes header) const;
+  std::uint64_t header_at(const ZipEntry& entry) const {
+    return start() + entry.header_offset;
+  }
   Result<Bytes> stored_bytes(const ZipEntry& entry) const;
 
   // Does not check the CRC, as torch does not.

@@ -41,6 +41,34 @@ std::vector<std::string> findings_of(const std::string& file) {
   return lines(directory_of(file).findings());
 }
 
+TEST(ZipDirectory, FindsBytesByAHeaderReadElsewhere) {
+  const std::string file = sample("ckpt/basic.pt");
+  const ZipDirectory directory = directory_of(file);
+  for (const ZipEntry& entry : directory.entries()) {
+    std::string header =
+        file.substr(directory.header_at(entry), 30 + entry.name.size());
+    const auto found = directory.extent_by(entry, as_bytes(header));
+    ASSERT_TRUE(found) << entry.name;
+    EXPECT_EQ(found->offset, must(directory.extent(entry)).offset);
+    EXPECT_EQ(found->size, entry.compressed_size);
+    for (std::size_t size = 0; size < header.size(); ++size)
+      EXPECT_FALSE(directory.extent_by(entry, as_bytes(header).first(size)));
+    // Its signature, how long its name is, and the name.
+    for (std::size_t at = 0; at < header.size(); ++at)
+      if (at < 4 || at == 26 || at == 27 || at >= 30) {
+        header[at] = static_cast<char>(header[at] ^ 1);
+        EXPECT_FALSE(directory.extent_by(entry, as_bytes(header))) << at;
+        header[at] = static_cast<char>(header[at] ^ 1);
+      }
+  }
+  // The last one's bytes would reach beyond the end.
+  const ZipEntry& last = directory.entries().back();
+  std::string header =
+      file.substr(directory.header_at(last), 30 + last.name.size());
+  header[29] = '\x7f';
+  EXPECT_FALSE(directory.extent_by(last, as_bytes(header)));
+}
+
 TEST(ZipDirectory, ReadsATorchArchive) {
   const std::string file = sample("ckpt/basic.pt");
   const ZipDirectory directory = directory_of(file);
