@@ -1,13 +1,14 @@
 #include "flight/host_fields.h"
 
-#include "base/ascii.h"
-#include "flight/node_list.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
+#include "flight/node_list.h"
+
 namespace postflight {
+
 std::optional<std::uint32_t> count_in(std::string_view text) {
   std::uint32_t value = 0;
   const char* const end = text.data() + text.size();

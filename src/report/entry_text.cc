@@ -1,15 +1,13 @@
 #include "report/entry_text.h"
 
-#include <array>
 #include <ctime>
-#include <string_view>
-#include <utility>
 
 #include "base/escape.h"
 #include "flight/stack_story.h"
 #include "report/call_text.h"
 
 namespace postflight {
+
 std::string group_label(const Job& job, const Group& group) {
   return escape_for_terminal(
       job.text(group.description != TextId{} ? group.description : group.name));
