@@ -300,30 +300,28 @@ Result<Extent> ZipDirectory::extent(const ZipEntry& entry) const {
                 "{}: its header should lie at offset {}, beyond the archive's "
                 "end",
                 quoted(entry.name), entry.header_offset);
-  const std::byte* header = file_.data() + *at;
-  if (!as_text(file_.subspan(*at)).starts_with(kLocalSignature))
+  const Bytes header = file_.subspan(*at);
+  if (const std::optional<Extent> found = extent_by(entry, header))
+    return *found;
+  if (!as_text(header).starts_with(kLocalSignature))
     return fail(ErrorKind::kCorrupt,
                 "{}: its header should lie at offset {}, but there is none",
                 quoted(entry.name), entry.header_offset);
   const std::uint64_t name_size =
-      load_little_endian<std::uint16_t>(header + 26);
+      load_little_endian<std::uint16_t>(header.data() + 26);
   const std::uint64_t extra_size =
-      load_little_endian<std::uint16_t>(header + 28);
-  const std::uint64_t after_header = file_.size() - *at - kLocalHeaderSize;
+      load_little_endian<std::uint16_t>(header.data() + 28);
+  const std::uint64_t after_header = header.size() - kLocalHeaderSize;
   if (name_size + extra_size > after_header ||
       entry.compressed_size > after_header - name_size - extra_size)
     return fail(ErrorKind::kCorrupt,
                 "{}: its {} bytes reach beyond the archive's end",
                 quoted(entry.name), entry.compressed_size);
-  const std::string_view name =
-      as_text(file_.subspan(*at + kLocalHeaderSize, name_size));
-  if (name != entry.name)
-    return fail(ErrorKind::kCorrupt,
-                "{}: its own header calls it '{}'; the archive was damaged or "
-                "tampered with",
-                quoted(entry.name), name);
-  return Extent{*at + kLocalHeaderSize + name_size + extra_size,
-                entry.compressed_size};
+  return fail(ErrorKind::kCorrupt,
+              "{}: its own header calls it '{}'; the archive was damaged or "
+              "tampered with",
+              quoted(entry.name),
+              as_text(header.subspan(kLocalHeaderSize, name_size)));
 }
 
 std::optional<Extent> ZipDirectory::extent_by(const ZipEntry& entry,
