@@ -169,7 +169,7 @@ Result<> place(TreeBuilder& builder, const Value& root,
 void spread_problems(Tree& tree) {
   for (Tensor& tensor : tree.tensors)
     if (tensor.storage != kNoIndex && tensor.problem.empty())
-      tensor.problem = tree.keep(tree.storages[tensor.storage].problem);
+      tensor.problem = tree.storages[tensor.storage].problem;
 }
 
 std::vector<Key> Checkpoint::keys_to(std::uint32_t node) const {

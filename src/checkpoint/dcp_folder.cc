@@ -317,7 +317,7 @@ void add_assembly(Checkpoint& checkpoint, const Assembly& given,
   Storage& storage = tree.storages.emplace_back();
   storage.key = assembly->name;
   storage.size = size.value_or(0);
-  storage.problem = std::move(problem);
+  storage.problem = tree.keep(problem);
   storage.assembly = assembly;
   const auto index = static_cast<std::uint32_t>(tree.storages.size() - 1);
   // It has the storage's own shape, so nothing of it can lie outside.
@@ -325,7 +325,7 @@ void add_assembly(Checkpoint& checkpoint, const Assembly& given,
       tree.add_plain_tensor(assembly->dtype, assembly->shape, kNoIndex);
   Tensor& tensor = tree.tensors[number];
   tensor.storage = index;
-  tensor.problem = tree.keep(storage.problem);
+  tensor.problem = storage.problem;
   if (storage.problem.empty() && assembly->lost() > 0) {
     tensor.problem = tree.keep(assembly->loss());
     tensor.in_part = true;

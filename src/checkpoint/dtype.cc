@@ -82,11 +82,11 @@ Dtype dtype_named(std::string_view name) {
   return row != nullptr ? row->dtype : Dtype{.name = name};
 }
 
-std::optional<Dtype> dtype_of_storage(std::string_view class_name) {
-  if (class_name == "UntypedStorage")
-    return dtype_named("uint8");
-  const Row* const row = find(class_name, &Row::storage);
-  return row != nullptr ? std::optional(row->dtype) : std::nullopt;
+const Dtype* dtype_of_storage(std::string_view class_name) {
+  const Row* const row = class_name == "UntypedStorage"
+                             ? find("uint8", dtype_name)
+                             : find(class_name, &Row::storage);
+  return row != nullptr ? &row->dtype : nullptr;
 }
 
 std::optional<Dtype> dtype_of_safetensors(std::string_view name) {

@@ -36,7 +36,8 @@ struct Dtype {
 // By torch's name ("float32"); one of unknown size if torch has none such.
 Dtype dtype_named(std::string_view name);
 // By the name of a storage class ("FloatStorage"); UntypedStorage is uint8.
-std::optional<Dtype> dtype_of_storage(std::string_view class_name);
+// nullptr if there is none such.
+const Dtype* dtype_of_storage(std::string_view class_name);
 // By safetensors' name ("F32").
 std::optional<Dtype> dtype_of_safetensors(std::string_view name);
 // safetensors' name for it; empty if it has none.

@@ -150,8 +150,8 @@ class LegacyStream {
     for (auto& [key, known] : known_)
       if (Storage& storage = checkpoint_.tree.storages[known.storage];
           !known.found && storage.problem.empty())
-        storage.problem =
-            fmt::format("storage '{}' is not in the stream's list", key);
+        storage.problem = checkpoint_.tree.keep(
+            fmt::format("storage '{}' is not in the stream's list", key));
     return {};
   }
 
@@ -164,7 +164,8 @@ class LegacyStream {
     for (auto& [key, known] : known_)
       if (!known.found)
         checkpoint_.tree.storages[known.storage].problem =
-            fmt::format("storage '{}' is lost with the file's end", key);
+            checkpoint_.tree.keep(
+                fmt::format("storage '{}' is lost with the file's end", key));
   }
 
   const SourceContext& context_;

@@ -111,9 +111,9 @@ class Safetensors {
     storage.size = extent.size;
     const std::uint64_t room = data_.size() - begin_;
     if (extent.offset > room || extent.size > room - extent.offset)
-      storage.problem =
+      storage.problem = tree_.keep(
           fmt::format("its bytes {} to {} reach beyond the file's end at {}",
-                      extent.offset, extent.offset + extent.size, room);
+                      extent.offset, extent.offset + extent.size, room));
     else
       storage.extent = {begin_ + extent.offset, extent.size};
     entries_.push_back({name, extent});

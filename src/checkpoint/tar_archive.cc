@@ -144,7 +144,7 @@ class TarCheckpoint {
           !about.items()[2].is(Kind::kGlobal))
         return fail(ErrorKind::kCorrupt, "byte {}: no storage is here", at_);
       const std::span<const Value> parts = about.items();
-      const auto dtype = dtype_of_storage(parts[2].global().name);
+      const Dtype* const dtype = dtype_of_storage(parts[2].global().name);
       const auto elements = TRY(next_number<std::uint64_t>());
       const auto bytes =
           dtype ? checked_multiply(elements, std::uint64_t{dtype->size})

@@ -23,21 +23,6 @@ std::optional<std::uint64_t> element_count(
   return count;
 }
 
-// The last element any index reaches, from the tensor's first one.
-std::optional<std::uint64_t> reach(const Tensor& tensor) {
-  std::uint64_t last = tensor.offset;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-    const auto step =
-        checked_multiply(static_cast<std::uint64_t>(tensor.shape[i] - 1),
-                         static_cast<std::uint64_t>(tensor.stride[i]));
-    const auto sum = step ? checked_add(last, *step) : std::nullopt;
-    if (!sum)
-      return std::nullopt;
-    last = *sum;
-  }
-  return last;
-}
-
 constexpr auto kLargest =
     static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
@@ -79,17 +64,29 @@ std::string check_bounds(const Tensor& tensor, std::uint64_t available) {
   if (tensor.shape.size() != tensor.stride.size())
     return fmt::format("it has {} sizes but {} strides", tensor.shape.size(),
                        tensor.stride.size());
-  const auto negative = [](std::int64_t number) { return number < 0; };
-  if (std::ranges::any_of(tensor.shape, negative) ||
-      std::ranges::any_of(tensor.stride, negative))
-    return "a size or a stride is negative";
-  const auto elements = element_count(tensor.shape);
-  const auto bytes =
-      elements ? checked_multiply(*elements, std::uint64_t{dtype.size})
-               : std::nullopt;
-  if (!bytes || *bytes > kLargest)
+  std::uint64_t elements = 1;
+  std::uint64_t last = tensor.offset;  // that any index reaches
+  bool empty = false;
+  bool too_many = false;
+  bool too_far = false;
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] < 0 || tensor.stride[i] < 0)
+      return "a size or a stride is negative";
+    const auto size = static_cast<std::uint64_t>(tensor.shape[i]);
+    std::uint64_t way = 0;
+    empty |= size == 0;
+    too_many |= __builtin_mul_overflow(elements, size, &elements);
+    too_far |=
+        __builtin_mul_overflow(
+            size - 1, static_cast<std::uint64_t>(tensor.stride[i]), &way) ||
+        __builtin_add_overflow(last, way, &last);
+  }
+  if (empty)
+    return "";
+  const auto bytes = checked_multiply(elements, std::uint64_t{dtype.size});
+  if (too_many || !bytes || *bytes > kLargest)
     return "its sizes multiply to more than 64 bits hold";
-  if (*elements == 0 || !dtype.known())
+  if (!dtype.known())
     return "";
   if (dtype.per_byte > 1) {
     if (tensor.offset != 0 || !is_contiguous(tensor))
@@ -99,10 +96,9 @@ std::string check_bounds(const Tensor& tensor, std::uint64_t available) {
                : fmt::format("it needs {} bytes, and its storage has {}",
                              tensor.bytes(), available);
   }
-  const auto last = reach(tensor);
   const auto needed =
-      last && *last < kLargest
-          ? checked_multiply(*last + 1, std::uint64_t{dtype.size})
+      !too_far && last < kLargest
+          ? checked_multiply(last + 1, std::uint64_t{dtype.size})
           : std::nullopt;
   if (!needed || *needed > available)
     return fmt::format("it reaches {}, and its storage has {} bytes",

@@ -22,14 +22,14 @@ struct Storage {
   std::string_view key;
   std::uint64_t size = 0;  // in bytes, unpacked
   std::uint32_t file = 0;
+  bool big_endian = false;
   // Where it lies: in an archive, whose local header says it exactly; inside
   // the pickle; or at an extent of the file.
   const ZipEntry* entry = nullptr;
   Bytes inside;
   Extent extent;
   const Assembly* assembly = nullptr;
-  bool big_endian = false;
-  std::string problem;  // why its bytes can't be had; empty if they can
+  std::string_view problem;  // why its bytes can't be had; empty if they can
 };
 
 enum class TensorRole : std::uint8_t { kTensor, kParameter, kBuffer };
@@ -48,14 +48,14 @@ struct Tensor {
   bool requires_grad = false;
   bool conjugated = false;
   bool negated = false;
+  bool shape_known = true;  // not of a nested tensor
+  bool in_part = false;  // its problem is of some bytes; slices may have none
   std::string_view device = "cpu";
   // "strided"; else ("sparse_coo", "nested", "DTensor") it is described by the
   // tensors and values below it and has no bytes of its own.
   std::string_view layout = "strided";
-  std::string_view type;    // of a subclass; empty for torch's own
-  bool shape_known = true;  // not of a nested tensor
+  std::string_view type;  // of a subclass; empty for torch's own
   std::string_view problem;
-  bool in_part = false;  // the problem is of some bytes; slices may have none
 
   bool has_parts() const { return layout != "strided"; }
   bool readable() const { return storage != kNoIndex && problem.empty(); }

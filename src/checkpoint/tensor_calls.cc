@@ -129,7 +129,7 @@ constexpr int kMostWrappings = 8;  // of a tensor inside calls about it
 
 void add_part(TensorDescription& to, std::string_view name,
               const Value& value) {
-  to.parts.push_back({Key::attribute(name), value, 0, kNoIndex});
+  to.parts.push_back({Key::attribute(name), value});
 }
 
 }  // namespace
@@ -143,16 +143,16 @@ bool read_storage_id(const Value& id, StorageReference& reference) {
   const auto is_text = [](const Value& value) {
     return value.is(Kind::kString) || value.is(Kind::kLegacyString);
   };
-  const auto dtype = dtype_of_storage(parts[1].global().name);
+  const Dtype* const dtype = dtype_of_storage(parts[1].global().name);
   const auto count = size_of(parts[4]);
   const bool numbered = parts[2].is(Kind::kInteger);  // as packages have it
   if (!dtype || !(is_text(parts[2]) || numbered) || !is_text(parts[3]) ||
       !count)
     return false;
-  const auto bytes = checked_multiply(*count, std::uint64_t{dtype->size});
-  if (!bytes)
+  if (__builtin_mul_overflow(*count, dtype->size, &reference.bytes))
     return false;
-  reference = {*dtype, {}, parts[3].text(), *bytes, 0, {}};
+  reference.dtype = *dtype;
+  reference.device = parts[3].text();
   if (numbered)
     reference.number = parts[2].integer();
   else
@@ -163,10 +163,15 @@ bool read_storage_id(const Value& id, StorageReference& reference) {
 KnownCall TreeBuilder::call_of(const Value& callable) {
   if (!callable.is(Kind::kGlobal))
     return KnownCall::kUnknown;
-  std::uint32_t& known = calls_[&callable.global()];
+  const Global* const global = &callable.global();
+  if (global == last_global_)
+    return last_call_;
+  std::uint32_t& known = calls_[global];
   if (known == 0)
-    known = static_cast<std::uint32_t>(classify(callable.global())) + 1;
-  return static_cast<KnownCall>(known - 1);
+    known = static_cast<std::uint32_t>(classify(*global)) + 1;
+  last_global_ = global;
+  last_call_ = static_cast<KnownCall>(known - 1);
+  return last_call_;
 }
 
 bool TreeBuilder::numbers(const Value& value,
@@ -207,10 +212,14 @@ void TreeBuilder::check(Tensor& tensor, std::uint64_t available) {
   if (tensor.storage == kNoIndex)
     return;
   const Storage& storage = tree_.storages[tensor.storage];
-  std::string problem = storage.problem;
-  if (problem.empty())
-    problem = check_bounds(tensor, std::min(available, storage.size));
-  if (problem.empty() && !tensor.dtype.known() && tensor.offset == 0) {
+  if (!storage.problem.empty()) {
+    tensor.problem = storage.problem;
+    return;
+  }
+  std::string problem = check_bounds(tensor, std::min(available, storage.size));
+  if (problem.empty() && tensor.dtype.known())
+    return;
+  if (problem.empty() && tensor.offset == 0) {
     // A dtype from after our time: its bytes can be had if there is only one
     // size of an element that they can be shared out in.
     const std::uint64_t elements = tensor.elements();
@@ -227,8 +236,8 @@ void TreeBuilder::check(Tensor& tensor, std::uint64_t available) {
     tensor.problem = tree_.keep(problem);
 }
 
-bool TreeBuilder::describe_value(const Value& value, TensorDescription& to,
-                                 int depth) {
+bool TreeBuilder::describe_value(const Value& value, KnownCall call,
+                                 TensorDescription& to, int depth) {
   if (depth > kMostWrappings)
     return false;
   if (value.is(Kind::kPersistent)) {
@@ -248,7 +257,6 @@ bool TreeBuilder::describe_value(const Value& value, TensorDescription& to,
   if (!value.is(Kind::kObject))
     return false;
   const Object& object = value.object();
-  const KnownCall call = call_of(object.callable);
   switch (call) {
     case KnownCall::kNdarray:
     case KnownCall::kScalar:
@@ -274,7 +282,7 @@ bool TreeBuilder::describe(KnownCall call, std::span<const Value> arguments,
     case KnownCall::kQuantized:
       return describe_strided(call, arguments, to);
     case KnownCall::kParameter:
-      if (arguments.size() < 2 || !describe_value(arguments[0], to, depth + 1))
+      if (arguments.size() < 2 || !describe_inner(arguments[0], to, depth))
         return false;
       to.tensor.role = TensorRole::kParameter;
       to.tensor.requires_grad = is_true(arguments[1]);
@@ -286,9 +294,9 @@ bool TreeBuilder::describe(KnownCall call, std::span<const Value> arguments,
     case KnownCall::kSparse:
       return describe_sparse(arguments, to, depth);
     case KnownCall::kNested: {
-      TensorDescription buffer;
-      if (arguments.size() != 4 ||
-          !describe_value(arguments[0], buffer, depth + 1))
+      Tensor within;
+      TensorDescription buffer{within};
+      if (arguments.size() != 4 || !describe_inner(arguments[0], buffer, depth))
         return false;
       constexpr std::string_view kNames[] = {"buffer", "sizes", "strides",
                                              "offsets"};
@@ -304,9 +312,10 @@ bool TreeBuilder::describe(KnownCall call, std::span<const Value> arguments,
       if (arguments.size() != 1 || !arguments[0].is(Kind::kDict))
         return false;
       add_state(arguments[0], to.parts);
-      TensorDescription values;
+      Tensor within;
+      TensorDescription values{within};
       if (const Value* const found = arguments[0].find("values");
-          found != nullptr && describe_value(*found, values, depth + 1)) {
+          found != nullptr && describe_inner(*found, values, depth)) {
         to.tensor.dtype = values.tensor.dtype;
         to.tensor.device = values.tensor.device;
       }
@@ -326,7 +335,7 @@ bool TreeBuilder::describe(KnownCall call, std::span<const Value> arguments,
       return true;
     }
     case KnownCall::kFromCpu:
-      if (arguments.size() < 4 || !describe_value(arguments[0], to, depth + 1))
+      if (arguments.size() < 4 || !describe_inner(arguments[0], to, depth))
         return false;
       if (const auto device = text_argument(arguments[2]); !device.empty())
         to.tensor.device = device;
@@ -439,9 +448,10 @@ bool TreeBuilder::describe_sparse(std::span<const Value> arguments,
   const std::span<const Value> parts = tuple_items(arguments[1]);
   const bool coo = layout == "sparse_coo";
   const std::size_t values = coo ? 1 : 2;
-  TensorDescription of_values;
+  Tensor within;
+  TensorDescription of_values{within};
   if (layout.empty() || parts.size() < values + 2 ||
-      !describe_value(parts[values], of_values, depth + 1) ||
+      !describe_inner(parts[values], of_values, depth) ||
       !numbers(parts[values + 1], to.tensor.shape))
     return false;
   const bool by_row = layout == "sparse_csr" || layout == "sparse_bsr";

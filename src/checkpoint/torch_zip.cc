@@ -249,10 +249,10 @@ class TorchZip {
     storage.key = reference.key;
     storage.file = file_;
     storage.size = reference.bytes;
-    storage.problem =
+    storage.problem = checkpoint_.tree.keep(
         checkpoint_.truncation.empty()
             ? fmt::format("record {} is not in the archive", name_)
-            : fmt::format("record {} is lost with the file's end", name_);
+            : fmt::format("record {} is lost with the file's end", name_));
     // A hostile pickle may name a million; the tree shows each of them.
     if (missing_.size() < 1000)
       missing_.emplace_back(reference.key, index);

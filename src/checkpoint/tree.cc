@@ -53,8 +53,9 @@ std::uint32_t Tree::add_plain_tensor(const Dtype& dtype,
   tensor.storage = storage;
   if (storage != kNoIndex) {
     const Storage& from = storages[storage];
-    tensor.problem = keep(from.problem.empty() ? check_bounds(tensor, from.size)
-                                               : from.problem);
+    tensor.problem = from.problem.empty()
+                         ? keep(check_bounds(tensor, from.size))
+                         : from.problem;
   }
   return static_cast<std::uint32_t>(tensors.size() - 1);
 }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "checkpoint/hash_order.h"
+#include "base/hash.h"
+#include "base/hash_index.h"
 #include "checkpoint/value_repr.h"
 
 namespace postflight {
@@ -12,6 +13,11 @@ namespace {
 // can be named; but a few hundred bytes can nest to billions of paths.
 constexpr std::uint64_t kMostRepeated = 100'000;
 
+// Of a value that is a tensor at most.
+constexpr bool makes_tensor(KnownCall call) {
+  return call >= KnownCall::kTensor && call <= KnownCall::kFromBuffer;
+}
+
 bool is_attributes(const Value& state) {
   return state.is(Kind::kDict);
 }
@@ -20,47 +26,83 @@ bool is_attributes(const Value& state) {
 
 void TreeBuilder::build(const Value& root, std::uint32_t parent,
                         const Key& key) {
-  stack_.push_back({key, root, parent, kNoIndex});
-  while (!stack_.empty()) {
-    const TreeChild child = stack_.back();
-    stack_.pop_back();
-    if (child.closes == kNoIndex) {
-      if (repeating_ > 0)
-        ++repeated_;
-      expand(child);
-      continue;
-    }
-    tree_.close(child.closes);
-    std::uint32_t& open = open_[child.value.identity()];
-    if (open == 2)
-      --repeating_;
-    open = 0;
-  }
+  expand({key, root}, parent);
+  write_out();
 }
 
 bool TreeBuilder::build_items(const Value& root, std::uint32_t parent) {
-  children_.clear();
   if (root.is(Kind::kDict))
     add_pairs(root.pairs());
-  else if (root.is(Kind::kObject) &&
-           call_of(root.object().callable) == KnownCall::kDict)
+  else if (call_that_made(root) == KnownCall::kDict)
     add_pairs(root.object().pairs());
   else
     return false;
-  for (const TreeChild& child : std::vector<TreeChild>(children_))
+  const std::size_t count = children_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const TreeChild child = children_[i];
     build(child.value, parent, child.key);
+  }
+  children_.clear();
   return true;
 }
 
-void TreeBuilder::expand(const TreeChild& child) {
+void TreeBuilder::write_out() {
+  while (!opened_.empty()) {
+    Opened& innermost = opened_.back();
+    if (innermost.next == innermost.end) {
+      close();
+      continue;
+    }
+    const TreeChild child = children_[innermost.next++];
+    if (repeating_ > 0)
+      ++repeated_;
+    expand(child, innermost.node);
+  }
+}
+
+void TreeBuilder::open(std::uint32_t node, std::size_t begin) {
+  opened_.push_back(
+      {tree_.nodes[node].value, node, begin, begin, children_.size()});
+}
+
+void TreeBuilder::close() {
+  const Opened closed = opened_.back();
+  opened_.pop_back();
+  children_.resize(closed.begin);
+  tree_.close(closed.node);
+  const void* const identity = closed.value.identity();
+  if (identity == nullptr)  // an empty tuple
+    return;
+  std::uint32_t& open = open_[identity];
+  if (open == 2)
+    --repeating_;
+  open = 0;
+}
+
+// A list that TorchScript wraps to say its type is that list. The chain of such
+// calls ends, for arguments exist before the call that they are given to.
+Value TreeBuilder::unwrapped(Value value) {
+  while (call_that_made(value) == KnownCall::kSameAsArgument) {
+    const std::span<const Value> arguments =
+        tuple_items(value.object().arguments);
+    if (arguments.empty())
+      break;
+    value = arguments[0];
+  }
+  return value;
+}
+
+void TreeBuilder::expand(const TreeChild& wrapped, std::uint32_t parent) {
+  const TreeChild child{wrapped.key, unwrapped(wrapped.value)};
   const Value& value = child.value;
-  children_.clear();
+  const std::size_t begin = children_.size();
   switch (value.kind()) {
     case Kind::kDict:
-      if (const std::uint32_t node = open_container(child, NodeKind::kDict);
+      if (const std::uint32_t node =
+              open_container(child, parent, NodeKind::kDict);
           node != kNoIndex) {
         add_pairs(value.pairs());
-        push(node, children_);
+        open(node, begin);
       }
       return;
     case Kind::kList:
@@ -70,36 +112,39 @@ void TreeBuilder::expand(const TreeChild& child) {
       const NodeKind kind = value.is(Kind::kList)    ? NodeKind::kList
                             : value.is(Kind::kTuple) ? NodeKind::kTuple
                                                      : NodeKind::kSet;
-      const std::uint32_t node = open_container(child, kind);
+      const std::uint32_t node = open_container(child, parent, kind);
       if (node == kNoIndex)
         return;
       if (value.is(Kind::kFrozenSet))
         tree_.nodes[node].type = "frozenset";
       add_items(value.items());
-      push(node, children_);
+      open(node, begin);
       return;
     }
-    case Kind::kObject:
-      if (!expand_tensor(child))
-        expand_object(child);
+    case Kind::kObject: {
+      const KnownCall call = call_that_made(value);
+      if (!makes_tensor(call) || !expand_tensor(child, parent, call))
+        expand_object(child, parent, call);
       return;
+    }
     case Kind::kPersistent:
-      if (expand_tensor(child))
-        return;
-      break;
+      if (!expand_persistent(child, parent))
+        add_value(child, parent);
+      return;
     default:
-      break;
+      add_value(child, parent);
   }
-  const std::uint32_t node =
-      tree_.add(child.parent, child.key, NodeKind::kValue);
-  tree_.nodes[node].value = value;
 }
 
-// Makes the node; kNoIndex if there is nothing to write out below it.
+void TreeBuilder::add_value(const TreeChild& child, std::uint32_t parent) {
+  const std::uint32_t node = tree_.add(parent, child.key, NodeKind::kValue);
+  tree_.nodes[node].value = child.value;
+}
+
 std::uint32_t TreeBuilder::open_container(const TreeChild& child,
-                                          NodeKind kind) {
+                                          std::uint32_t parent, NodeKind kind) {
   const void* const identity = child.value.identity();
-  const std::uint32_t node = tree_.add(child.parent, child.key, kind);
+  const std::uint32_t node = tree_.add(parent, child.key, kind);
   tree_.nodes[node].value = child.value;
   if (identity == nullptr)  // an empty tuple
     return node;
@@ -119,19 +164,6 @@ std::uint32_t TreeBuilder::open_container(const TreeChild& child,
   return node;
 }
 
-void TreeBuilder::push(std::uint32_t node,
-                       std::span<const TreeChild> children) {
-  const Value value = tree_.nodes[node].value;
-  if (children.size() > 1)
-    stack_.reserve(stack_.size() + children.size() + 1);
-  if (value.identity() != nullptr)
-    stack_.push_back({{}, value, 0, node});
-  for (auto it = children.rbegin(); it != children.rend(); ++it) {
-    stack_.push_back(*it);
-    stack_.back().parent = node;
-  }
-}
-
 Key TreeBuilder::key_of(const Value& value) {
   switch (value.kind()) {
     case Kind::kString:
@@ -147,57 +179,42 @@ Key TreeBuilder::key_of(const Value& value) {
 // Of pairs with the same key the last value counts, at the place of the first
 // one, as in Python.
 void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
+  constexpr std::size_t kFewPairs = 8;  // not worth a table
+  const bool few = pairs.size() <= kFewPairs;
   const std::size_t begin = children_.size();
-  children_.reserve(begin + pairs.size());
-  for (const Pair& pair : pairs)
-    children_.push_back({key_of(pair.key), pair.value, 0, kNoIndex});
-  const std::size_t count = children_.size() - begin;
-  if (count < 2)
-    return;
-  struct Hashed {
-    std::uint64_t hash;
-    std::size_t index;
-  };
-  std::vector<Hashed> order(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Key& key = children_[begin + i].key;
-    order[i] = {std::hash<std::string_view>()(key.text) +
-                    static_cast<std::uint64_t>(key.number) +
-                    static_cast<std::uint64_t>(key.kind),
-                begin + i};
+  if (begin + pairs.size() > children_.capacity())
+    children_.reserve(std::max(begin + pairs.size(), begin * 2));
+  HashIndex places;  // in what is added here
+  if (!few)
+    places.reserve(pairs.size());
+  for (const Pair& pair : pairs) {
+    const TreeChild child{key_of(pair.key), pair.value};
+    const auto is_same = [&](std::size_t place) {
+      return children_[begin + place].key == child.key;
+    };
+    const auto count = static_cast<std::uint32_t>(children_.size() - begin);
+    std::uint32_t place = 0;
+    if (few) {
+      while (place < count && !is_same(place))
+        ++place;
+    } else {
+      const std::uint64_t hash =
+          hash_on(hash_text(child.key.text),
+                  static_cast<std::uint64_t>(child.key.number));
+      place = std::min(places.find(hash, is_same), count);
+      if (place == count)
+        places.add(hash, count);
+    }
+    if (place == count)
+      children_.push_back(child);
+    else
+      children_[begin + place].value = child.value;
   }
-  // Keys made to collide cost no more than a plain sort of them.
-  sort_by_hash(order, [this](const Hashed& a, const Hashed& b) {
-    if (a.hash != b.hash)
-      return a.hash < b.hash;
-    const Key& left = children_[a.index].key;
-    const Key& right = children_[b.index].key;
-    if (left == right)
-      return a.index < b.index;
-    if (left.kind != right.kind)
-      return left.kind < right.kind;
-    return left.number != right.number ? left.number < right.number
-                                       : left.text < right.text;
-  });
-  bool repeated = false;
-  for (std::size_t i = count; i-- > 1;) {
-    TreeChild& one = children_[order[i].index];
-    TreeChild& before = children_[order[i - 1].index];
-    if (order[i].hash != order[i - 1].hash || !(one.key == before.key))
-      continue;
-    before.value = one.value;
-    one.closes = 0;  // marks it for removal
-    repeated = true;
-  }
-  if (repeated)
-    std::erase_if(children_, [](const TreeChild& child) {
-      return child.closes != kNoIndex;
-    });
 }
 
 void TreeBuilder::add_items(std::span<const Value> items) {
   for (std::size_t i = 0; i < items.size(); ++i)
-    children_.push_back({Key::index(i), items[i], 0, kNoIndex});
+    children_.push_back({Key::index(i), items[i]});
 }
 
 // A state is a dict of attributes, or a pair of such dicts for classes with
@@ -208,7 +225,7 @@ void TreeBuilder::add_state(const Value& state, std::vector<TreeChild>& to) {
       Key key = key_of(pair.key);
       if (key.kind == Key::Kind::kString)
         key.kind = Key::Kind::kAttribute;
-      to.push_back({key, pair.value, 0, kNoIndex});
+      to.push_back({key, pair.value});
     }
   };
   if (is_attributes(state)) {
@@ -220,7 +237,7 @@ void TreeBuilder::add_state(const Value& state, std::vector<TreeChild>& to) {
                        return part.is(Kind::kNone) || is_attributes(part);
                      });
   if (!slots) {
-    to.push_back({Key::attribute("__state__"), state, 0, kNoIndex});
+    to.push_back({Key::attribute("__state__"), state});
     return;
   }
   for (const Value& part : state.items())
@@ -228,18 +245,14 @@ void TreeBuilder::add_state(const Value& state, std::vector<TreeChild>& to) {
       add_attributes(part);
 }
 
-void TreeBuilder::expand_object(const TreeChild& child) {
-  const Object& object = child.value.object();
-  const KnownCall call = call_of(object.callable);
-  const std::span<const Value> arguments = object.arguments.is(Kind::kTuple)
-                                               ? object.arguments.items()
-                                               : std::span<const Value>();
+void TreeBuilder::expand_object(const TreeChild& child, std::uint32_t parent,
+                                KnownCall call) {
   if (call == KnownCall::kPlain) {
-    const std::uint32_t node =
-        tree_.add(child.parent, child.key, NodeKind::kValue);
-    tree_.nodes[node].value = child.value;
+    add_value(child, parent);
     return;
   }
+  const Object& object = child.value.object();
+  const std::span<const Value> arguments = tuple_items(object.arguments);
   const NodeKind kind =
       call == KnownCall::kDict || call == KnownCall::kDefaultDict ||
               call == KnownCall::kCounter
@@ -249,13 +262,8 @@ void TreeBuilder::expand_object(const TreeChild& child) {
           ? NodeKind::kList
       : call == KnownCall::kSize ? NodeKind::kTuple
                                  : NodeKind::kObject;
-  if (call == KnownCall::kSameAsArgument && !arguments.empty()) {
-    // A list that TorchScript wraps to say its type. The chain of such calls
-    // ends, for arguments exist before the call that they are given to.
-    stack_.push_back({child.key, arguments[0], child.parent, kNoIndex});
-    return;
-  }
-  const std::uint32_t node = open_container(child, kind);
+  const std::size_t begin = children_.size();
+  const std::uint32_t node = open_container(child, parent, kind);
   if (node == kNoIndex)
     return;
   if (object.callable.is(Kind::kGlobal)) {
@@ -285,7 +293,7 @@ void TreeBuilder::expand_object(const TreeChild& child) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
       children_.push_back(
           {Key::attribute(tree_.keep(fmt::format("__args__[{}]", i))),
-           arguments[i], 0, kNoIndex});
+           arguments[i]});
   }
   if (object.keywords().is(Kind::kDict))
     add_state(object.keywords(), children_);
@@ -293,38 +301,62 @@ void TreeBuilder::expand_object(const TreeChild& child) {
   add_items(object.items());
   for (const Value& state : object.states())
     add_state(state, children_);
-  push(node, children_);
+  open(node, begin);
 }
 
-bool TreeBuilder::expand_tensor(const TreeChild& child) {
-  const Value& value = child.value;
-  const void* const identity = value.identity();
-  std::uint32_t tensor = tensors_.find(identity);
-  TensorDescription description;
-  if (tensor == 0) {
-    if (value.is(Kind::kPersistent) && tensor_resolver_) {
-      const std::uint32_t found = tensor_resolver_(value.persistent_id());
-      tensor = found == kNoIndex ? 0 : found + 1;
-    }
-    if (tensor == 0) {
-      if (!describe_value(value, description, 0))
-        return false;
-      tree_.tensors.push_back(description.tensor);
-      tensor = static_cast<std::uint32_t>(tree_.tensors.size());
-    }
-    tensors_[identity] = tensor;
+bool TreeBuilder::expand_tensor(const TreeChild& child, std::uint32_t parent,
+                                KnownCall call) {
+  const Object& object = child.value.object();
+  if (object.mark - 1 < made_.size() &&
+      made_[object.mark - 1].object == &object) {
+    add_tensor(child, parent, made_[object.mark - 1].tensor);
+    return true;
   }
-  const std::uint32_t node =
-      tree_.add(child.parent, child.key, NodeKind::kTensor);
-  tree_.nodes[node].index = tensor - 1;
-  tree_.nodes[node].type = tree_.tensors[tensor - 1].type;
+  TensorDescription description{tree_.tensors.emplace_back()};
+  if (!describe_value(child.value, call, description, 0)) {
+    tree_.tensors.pop_back();
+    return false;
+  }
+  const auto tensor = static_cast<std::uint32_t>(tree_.tensors.size() - 1);
+  made_.push_back({&object, tensor});
+  object.mark = static_cast<std::uint32_t>(made_.size());
+  const std::uint32_t node = add_tensor(child, parent, tensor);
   if (description.parts.empty())
     return true;
   // Its parts may refer back to it.
-  tree_.nodes[node].value = value;
-  open_[identity] = 1;
-  push(node, description.parts);
+  tree_.nodes[node].value = child.value;
+  open_[&object] = 1;
+  const std::size_t begin = children_.size();
+  children_.insert(children_.end(), description.parts.begin(),
+                   description.parts.end());
+  open(node, begin);
   return true;
+}
+
+bool TreeBuilder::expand_persistent(const TreeChild& child,
+                                    std::uint32_t parent) {
+  std::uint32_t& known = persistent_[child.value.identity()];
+  if (known == 0 && tensor_resolver_)
+    known = tensor_resolver_(child.value.persistent_id()) + 1;
+  if (known == 0) {
+    TensorDescription description{tree_.tensors.emplace_back()};
+    if (!describe_value(child.value, KnownCall::kUnknown, description, 0)) {
+      tree_.tensors.pop_back();
+      return false;
+    }
+    known = static_cast<std::uint32_t>(tree_.tensors.size());
+  }
+  add_tensor(child, parent, known - 1);
+  return true;
+}
+
+std::uint32_t TreeBuilder::add_tensor(const TreeChild& child,
+                                      std::uint32_t parent,
+                                      std::uint32_t tensor) {
+  const std::uint32_t node = tree_.add(parent, child.key, NodeKind::kTensor);
+  tree_.nodes[node].index = tensor;
+  tree_.nodes[node].type = tree_.tensors[tensor].type;
+  return node;
 }
 
 }  // namespace postflight

@@ -28,8 +28,8 @@ struct StorageReference {
 using StorageResolver =
     std::function<std::uint32_t(const Value& id, StorageReference& reference)>;
 
-// Reads ("storage", class, key, device, count) into a reference. False if the
-// id is something else.
+// Reads ("storage", class, key, device, count) into an empty reference. False
+// if the id is something else.
 bool read_storage_id(const Value& id, StorageReference& reference);
 
 // Nothing if it is no tuple.
@@ -40,6 +40,7 @@ inline std::span<const Value> tuple_items(const Value& value) {
 // What torch's and Python's functions that we understand are called here.
 enum class KnownCall : std::uint8_t {
   kUnknown,
+  // What makes tensors,
   kTensor,
   kTensorV3,
   kParameter,
@@ -52,31 +53,30 @@ enum class KnownCall : std::uint8_t {
   kFromCpu,
   kWrapper,
   kShardedTensor,
+  kNdarray,
+  kScalar,
+  kFromBuffer,
+  // and anything else.
   kDict,
   kDefaultDict,
   kCounter,
   kSet,
   kList,
-  kSize,   // torch.Size, a tuple
-  kPlain,  // a value that is shown whole: complex, a path
-  kNdarray,
-  kScalar,
-  kFromBuffer,
+  kSize,            // torch.Size, a tuple
+  kPlain,           // a value that is shown whole: complex, a path
   kSameAsArgument,  // hands its first argument through
 };
 
-// One place still to be written out.
+// One place below the node being written out.
 struct TreeChild {
   Key key;
   Value value;
-  std::uint32_t parent = 0;
-  std::uint32_t closes = kNoIndex;  // the node that ends here
 };
 
 // What a rebuilding call says of a tensor.
 struct TensorDescription {
-  Tensor tensor;
-  std::vector<TreeChild> parts;
+  Tensor& tensor;
+  std::vector<TreeChild> parts = {};
 };
 
 // Turns the values of a pickle into nodes and tensors. Nothing is called: what
@@ -96,7 +96,7 @@ class TreeBuilder {
   }
 
   // About how many tensors there will be.
-  void expect(std::size_t tensors) { tensors_.reserve(tensors); }
+  void expect(std::size_t tensors) { made_.reserve(tensors); }
 
   // Writes `root` out below `parent`, whose key to it is `key`.
   void build(const Value& root, std::uint32_t parent, const Key& key);
@@ -104,18 +104,55 @@ class TreeBuilder {
   bool build_items(const Value& root, std::uint32_t parent);
 
  private:
-  void expand(const TreeChild& child);
-  void expand_object(const TreeChild& child);
-  bool expand_tensor(const TreeChild& child);
-  std::uint32_t open_container(const TreeChild& child, NodeKind kind);
-  void push(std::uint32_t node, std::span<const TreeChild> children);
+  // A node whose children are being written out: those from `next` to `end`
+  // still have to be.
+  struct Opened {
+    Value value;
+    std::uint32_t node = 0;
+    std::size_t begin = 0;  // in children_
+    std::size_t next = 0;
+    std::size_t end = 0;
+  };
+
+  // The tensor that an object turned out to be.
+  struct Made {
+    const Object* object = nullptr;
+    std::uint32_t tensor = 0;
+  };
+
+  void write_out();
+  void close();
+  void expand(const TreeChild& child, std::uint32_t parent);
+  void expand_object(const TreeChild& child, std::uint32_t parent,
+                     KnownCall call);
+  bool expand_tensor(const TreeChild& child, std::uint32_t parent,
+                     KnownCall call);
+  bool expand_persistent(const TreeChild& child, std::uint32_t parent);
+  std::uint32_t add_tensor(const TreeChild& child, std::uint32_t parent,
+                           std::uint32_t tensor);
+  void add_value(const TreeChild& child, std::uint32_t parent);
+  // Makes the node; kNoIndex if there is nothing to write out below it.
+  std::uint32_t open_container(const TreeChild& child, std::uint32_t parent,
+                               NodeKind kind);
+  // Has what was added to children_ from `begin` on written out.
+  void open(std::uint32_t node, std::size_t begin);
   void add_pairs(std::span<const Pair> pairs);
   void add_items(std::span<const Value> items);
   void add_state(const Value& state, std::vector<TreeChild>& to);
   Key key_of(const Value& value);
 
   KnownCall call_of(const Value& callable);
-  bool describe_value(const Value& value, TensorDescription& to, int depth);
+  KnownCall call_that_made(const Value& value) {
+    return value.is(Kind::kObject) ? call_of(value.object().callable)
+                                   : KnownCall::kUnknown;
+  }
+  Value unwrapped(Value value);
+  // `call` is the one that made the value.
+  bool describe_value(const Value& value, KnownCall call, TensorDescription& to,
+                      int depth);
+  bool describe_inner(const Value& value, TensorDescription& to, int depth) {
+    return describe_value(value, call_that_made(value), to, depth + 1);
+  }
   bool describe(KnownCall call, std::span<const Value> arguments,
                 TensorDescription& to, int depth);
   bool describe_strided(KnownCall call, std::span<const Value> arguments,
@@ -136,15 +173,18 @@ class TreeBuilder {
   Tree& tree_;
   StorageResolver resolver_;
   TensorResolver tensor_resolver_;
-  std::vector<TreeChild> stack_;
-  std::vector<TreeChild> children_;  // of the node being written out
+  std::vector<Opened> opened_;       // each is below the one before
+  std::vector<TreeChild> children_;  // of all opened nodes
   PointerMap first_;                 // container -> its first node + 1
   PointerMap open_;                  // container -> 1 while it is written out
   PointerMap calls_;                 // global -> KnownCall + 1
-  PointerMap tensors_;               // object -> tensor + 1
-  PointerMap inside_;                // bytes in the pickle -> storage + 1
-  std::uint64_t repeated_ = 0;       // nodes of containers met before
-  std::uint32_t repeating_ = 0;      // such containers being written out
+  const Global* last_global_ = nullptr;  // most calls are of the same one
+  KnownCall last_call_ = KnownCall::kUnknown;
+  PointerMap persistent_;        // id -> tensor + 1
+  std::vector<Made> made_;       // found by the mark of an object, less 1
+  PointerMap inside_;            // bytes in the pickle -> storage + 1
+  std::uint64_t repeated_ = 0;   // nodes of containers met before
+  std::uint32_t repeating_ = 0;  // such containers being written out
 };
 
 }  // namespace postflight

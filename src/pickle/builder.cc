@@ -144,7 +144,7 @@ void Builder::add_state(Value object, Value state) {
   if (to.state_count == 1)
     to.state = list({to.state});
   append(to.state, state);
-  ++to.state_count;
+  to.state_count = 2;
 }
 
 Object::More& Builder::more_of(Value object) {

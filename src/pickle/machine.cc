@@ -445,7 +445,7 @@ void Machine::add_state(Object* object, Value state) {
     object->state = Value::growing(Kind::kList, states);
   }
   append(*object->state.growing_items(), &state, 1);
-  ++object->state_count;
+  object->state_count = 2;
 }
 
 void Machine::record(const Object* object) {

@@ -38,7 +38,10 @@ struct Object {
   Value arguments;
   Value state;  // a list of them where there are two or more
   More* more = nullptr;
-  std::uint32_t state_count = 0;
+  // Whoever reads the values may note here where it keeps what it made of this
+  // one, and has to look there whether it did: others may have noted theirs.
+  mutable std::uint32_t mark = 0;
+  std::uint8_t state_count = 0;  // 2 for any more
   Making making = Making::kReduce;
 
   // None unless kNewEx.

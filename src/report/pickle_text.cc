@@ -150,7 +150,7 @@ class TextTree {
   void cut(Place& place, Role role) {
     const std::size_t end =
         place.value.is(Kind::kObject)
-            ? part_count(place.value) - place.value.object().state_count
+            ? part_count(place.value) - place.value.object().states().size()
             : part_count(place.value);
     const std::size_t left = (end - place.next) / (role == Role::kKey ? 2 : 1);
     if (left <= 2) {
