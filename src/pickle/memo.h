@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
-#include <vector>
+#include <memory>
 
 #include "pickle/value.h"
 
@@ -20,24 +21,25 @@ class Memo {
 
   void clear();
   // Says about how many there will be.
-  void expect(std::size_t count) { slots_.reserve(count); }
+  void expect(std::size_t count) { reserve(count); }
   [[gnu::always_inline]] void remember(std::uint64_t key, Value value) {
-    if (key == slots_.size() && far_.empty()) [[likely]] {
+    if (key == next_ && key < capacity_) [[likely]] {
+      slots_.get()[key] = value;
+      size_ = ++next_;
       ++count_;
-      slots_.push_back(value);
     } else {
       remember_elsewhere(key, value);
     }
   }
   // nullptr if there is no such entry.
   const Value* find(std::uint64_t key) const {
-    if (key < slots_.size() && !is_empty(slots_[key])) [[likely]]
-      return &slots_[key];
+    if (key < size_ && !is_empty(slots_.get()[key])) [[likely]]
+      return &slots_.get()[key];
     return find_elsewhere(key);
   }
 
   // The slots themselves: at least kNear, those without an entry is_empty().
-  const Value* slots() const { return slots_.data(); }
+  const Value* slots() const { return slots_.get(); }
   static bool is_empty(const Value& slot) { return slot.is(kNothing); }
 
   std::uint64_t count() const { return count_; }
@@ -45,17 +47,23 @@ class Memo {
 
  private:
   static constexpr Kind kNothing{31};  // no opcode makes such a value
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  struct Free {
+    void operator()(Value* memory) const { std::free(memory); }
+  };
 
   void remember_elsewhere(std::uint64_t key, Value value);
   const Value* find_elsewhere(std::uint64_t key) const;
-  // Whether the map had the key, which is to be found in a slot now.
-  bool forget_far(std::uint64_t key) {
-    return !far_.empty() && far_.erase(key) != 0;
-  }
+  void reserve(std::uint64_t capacity);
+  void fill_up_to(std::uint64_t size);  // with nothing
 
-  std::vector<Value> slots_;
-  std::map<std::uint64_t, Value> far_;
+  std::unique_ptr<Value, Free> slots_;  // grown by realloc
+  std::uint64_t size_ = 0;
+  std::uint64_t capacity_ = 0;
+  std::uint64_t next_ = 0;  // the key behind the last slot; kNever if in far_
   std::uint64_t count_ = 0;
+  std::map<std::uint64_t, Value> far_;
 };
 
 }  // namespace postflight
