@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include <algorithm>
+#include <new>
 
 #include <sys/mman.h>
 
@@ -13,21 +14,25 @@ namespace {
 constexpr std::size_t kFirstChunk = 16 << 10;
 constexpr std::size_t kLastChunk = 2 << 20;
 
-// Touching fresh memory page by page costs 1.4 us for 4 KiB, and a fourth of
-// that where the kernel has large pages for it.
-void ask_for_large_pages(std::byte* memory, std::size_t bytes) {
-  constexpr std::size_t kLargePage = 2 << 20;
-  if (bytes < 2 * kLargePage)
-    return;
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  const std::size_t ahead = (kLargePage - begin % kLargePage) % kLargePage;
-  // It is only a wish.
-  static_cast<void>(::madvise(memory + ahead,
-                              (bytes - ahead) / kLargePage * kLargePage,
-                              MADV_HUGEPAGE));
-}
-
 }  // namespace
+
+// Touching fresh memory page by page costs 1.8 us for 4 KiB, and a third of
+// that where the kernel has large pages for it.
+Arena::Chunk::Chunk(std::size_t bytes) : size(bytes) {
+  constexpr std::size_t kLargePage = 2 << 20;
+  if (bytes < 2 * kLargePage) {
+    memory.reset(static_cast<std::byte*>(std::malloc(bytes)));
+  } else {
+    const std::size_t rounded =
+        (bytes + kLargePage - 1) / kLargePage * kLargePage;
+    memory.reset(
+        static_cast<std::byte*>(std::aligned_alloc(kLargePage, rounded)));
+    // It is only a wish.
+    static_cast<void>(::madvise(memory.get(), rounded, MADV_HUGEPAGE));
+  }
+  if (memory == nullptr)
+    throw std::bad_alloc();
+}
 
 char* Arena::allocate_text(std::size_t size) {
   const std::size_t words = (size + kAlignment - 1) / kAlignment;
@@ -53,8 +58,7 @@ void* Arena::allocate_elsewhere(std::size_t bytes) {
   if (bytes > kLastChunk / 4 ||
       (bytes > kFirstChunk && used_chunks_ == chunks_.size() &&
        (chunks_.empty() || bytes > chunks_.back().size / 2))) {
-    large_.push_back(
-        {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes});
+    large_.emplace_back(bytes);
     reserved_ += bytes;
     return large_.back().memory.get();
   }
@@ -72,9 +76,7 @@ void* Arena::allocate_elsewhere(std::size_t bytes) {
 }
 
 void Arena::add_chunk(std::size_t bytes) {
-  chunks_.push_back(
-      {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes});
-  ask_for_large_pages(chunks_.back().memory.get(), bytes);
+  chunks_.emplace_back(bytes);
   reserved_ += bytes;
 }
 

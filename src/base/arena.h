@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -54,9 +55,14 @@ class Arena {
  private:
   static constexpr std::size_t kAlignment = 8;
 
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
   struct Chunk {
-    std::unique_ptr<std::byte[]> memory;
-    std::size_t size = 0;
+    explicit Chunk(std::size_t bytes);
+
+    std::unique_ptr<std::byte, Free> memory;
+    std::size_t size;
   };
 
   void* allocate_elsewhere(std::size_t bytes);

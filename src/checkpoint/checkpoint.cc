@@ -182,13 +182,18 @@ std::vector<Key> Checkpoint::keys_to(std::uint32_t node) const {
 
 std::string Checkpoint::path_of(std::uint32_t node) const {
   std::string text;
+  write_path(node, text);
+  return text;
+}
+
+void Checkpoint::write_path(std::uint32_t node, std::string& text) const {
+  text.clear();
   if (tree.nodes[node].parent == 0) {  // as most are in a state dict
     append_key(tree.nodes[node].key, text);
-    return text;
+    return;
   }
   for (const Key& key : keys_to(node))
     append_key(key, text);
-  return text;
 }
 
 std::string Checkpoint::path_json(std::uint32_t node) const {

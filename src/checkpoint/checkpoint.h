@@ -84,6 +84,8 @@ class Checkpoint {
 
   // From the root to a node: `opt[0].m`.
   std::string path_of(std::uint32_t node) const;
+  // The same in place of what `text` holds, for those who want many.
+  void write_path(std::uint32_t node, std::string& text) const;
   std::string path_json(std::uint32_t node) const;
   std::vector<Key> keys_to(std::uint32_t node) const;
   // The child with this key; kNoIndex if there is none.

@@ -109,7 +109,8 @@ Result<ReadOutcome> CheckpointReader::read(
   TRY(TensorReader(checkpoint).read_all(targets));
   outcome.values = std::move(selection.values);
   outcome.missing = std::move(selection.missing);
-  outcome.unexpected = std::move(selection.unexpected);
+  outcome.unexpected =
+      selection.unexpected(checkpoint, selection.unexpected_count());
   warn_of_missing(outcome.missing);
   if (log_ != nullptr)
     log_->write(LogLevel::kDebug, kChannel,

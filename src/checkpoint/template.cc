@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <unordered_map>
 
+#include "base/hash.h"
+#include "base/hash_index.h"
 #include "checkpoint/value_repr.h"
 #include "json/json_value.h"
 
@@ -171,14 +174,16 @@ class Selector {
 
   Result<> visit_dict(std::uint32_t index, const Template& wanted,
                       const std::string& path) {
-    std::unordered_map<std::string_view, std::uint32_t> by_text;
+    HashIndex by_text;
     std::unordered_map<std::int64_t, std::uint32_t> by_number;
     std::vector<std::uint32_t> children;
+    by_text.reserve(nodes_[index].children);
+    children.reserve(nodes_[index].children);
     for (std::uint32_t at = index + 1; at < nodes_[index].end;
          at = nodes_[at].end) {
       const Key& key = nodes_[at].key;
       if (key.kind == Key::Kind::kString)
-        by_text.emplace(key.text, at);
+        by_text.add(hash_text(key.text), at);
       else if (key.kind == Key::Kind::kInteger)
         by_number.emplace(key.number, at);
       else
@@ -189,10 +194,10 @@ class Selector {
     for (const auto& [text, inner] : wanted.items) {
       std::string deeper = path;
       append_key_as_torch(Key::string(text), deeper);
-      std::uint32_t found = kNoIndex;
-      if (const auto it = by_text.find(text); it != by_text.end()) {
-        found = it->second;
-      } else {
+      std::uint32_t found = by_text.find(
+          hash_text(text),
+          [&](std::uint32_t child) { return nodes_[child].key.text == text; });
+      if (found == kNoIndex) {
         // JSON has no other keys than texts.
         std::int64_t number = 0;
         const auto read =
@@ -211,12 +216,10 @@ class Selector {
       TRY(visit(found, inner, deeper));
     }
     std::ranges::sort(used);
-    for (const std::uint32_t child : children)
-      if (!std::ranges::binary_search(used, child)) {
-        std::string extra = path;
-        append_key_as_torch(nodes_[child].key, extra);
-        selection_.unexpected.push_back(std::move(extra));
-      }
+    std::vector<std::uint32_t> others;
+    std::ranges::set_difference(children, used, std::back_inserter(others));
+    if (!others.empty())
+      selection_.left_out.push_back({path, std::move(others)});
     return {};
   }
 
@@ -231,7 +234,7 @@ class Selector {
       if (place < wanted.list.size())
         TRY(visit(at, wanted.list[place], deeper));
       else
-        selection_.unexpected.push_back(deeper);
+        selection_.left_out.push_back({deeper});
       ++place;
     }
     for (; place < wanted.list.size(); ++place)
@@ -269,6 +272,29 @@ Result<Template> parse_template(Bytes json) {
   if (!value)
     return tl::unexpected(std::move(value.error()).in("the template"));
   return convert(*value, 0);
+}
+
+std::vector<std::string> Selection::unexpected(const Checkpoint& checkpoint,
+                                               std::size_t most) const {
+  std::vector<std::string> texts;
+  for (const LeftOut& part : left_out) {
+    if (part.nodes.empty() && texts.size() < most)
+      texts.push_back(part.path);
+    for (const std::uint32_t node : part.nodes) {
+      if (texts.size() >= most)
+        return texts;
+      texts.push_back(part.path);
+      append_key_as_torch(checkpoint.nodes()[node].key, texts.back());
+    }
+  }
+  return texts;
+}
+
+std::size_t Selection::unexpected_count() const {
+  std::size_t count = 0;
+  for (const LeftOut& part : left_out)
+    count += std::max<std::size_t>(part.nodes.size(), 1);
+  return count;
 }
 
 Result<Selection> select(const Checkpoint& checkpoint, std::uint32_t root,

@@ -44,7 +44,20 @@ struct Selection {
   std::vector<std::uint32_t> values;
   // As torch's reader words them: a.b, a[0]. A subtree is named by its top.
   std::vector<std::string> missing;
-  std::vector<std::string> unexpected;
+
+  // Of what the template leaves out, which may be nearly all of a large file,
+  // the first so many in the same words.
+  std::vector<std::string> unexpected(const Checkpoint& checkpoint,
+                                      std::size_t most) const;
+  std::size_t unexpected_count() const;
+
+  // What a dict has beside the keys that are wanted; or, if there are no nodes,
+  // the path itself.
+  struct LeftOut {
+    std::string path;
+    std::vector<std::uint32_t> nodes = {};
+  };
+  std::vector<LeftOut> left_out;
 };
 
 // Fails, in the words of torch's reader, where the checkpoint has something of

@@ -49,8 +49,7 @@ Result<ExportFormat> format_of(const ReadCommandOptions& options) {
 struct Picked {
   std::vector<std::uint32_t> nodes;
   std::vector<TensorSlice> slices;  // beside the nodes, if there are any
-  std::vector<std::string> missing;
-  std::vector<std::string> unexpected;
+  Selection by_template;
 };
 
 Result<Picked> pick(const Checkpoint& checkpoint,
@@ -61,11 +60,10 @@ Result<Picked> pick(const Checkpoint& checkpoint,
   } else {
     const MappedFile text = TRY(MappedFile::open(options.template_file));
     const Template wanted = TRY(parse_template(text.bytes()));
-    Selection selection = TRY(select(checkpoint, 0, wanted));
-    for (const Selection::Chosen& chosen : selection.tensors)
+    picked.by_template = TRY(select(checkpoint, 0, wanted));
+    for (const Selection::Chosen& chosen : picked.by_template.tensors)
       picked.nodes.push_back(chosen.node);
-    picked.missing = std::move(selection.missing);
-    picked.unexpected = std::move(selection.unexpected);
+    picked.by_template.tensors.clear();  // they point into the template
   }
   std::erase_if(picked.nodes, [&checkpoint](std::uint32_t node) {
     const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
@@ -113,15 +111,15 @@ void write_texts(std::string_view key, const std::vector<std::string>& all,
 }
 
 // Who asks for some of many tensors does not want to read of all others.
-void write_keys(std::string_view what, const std::vector<std::string>& all,
-                Output& out) {
-  constexpr std::size_t kShown = 10;
-  const std::size_t shown = std::min(all.size(), kShown);
-  for (std::size_t i = 0; i < shown; ++i)
-    out += fmt::format("  {:<10}  {}\n", what, escape_for_terminal(all[i]));
-  if (shown < all.size())
+constexpr std::size_t kShownKeys = 10;
+
+void write_keys(std::string_view what, std::span<const std::string> first,
+                std::size_t count, Output& out) {
+  for (const std::string& key : first.first(std::min(count, kShownKeys)))
+    out += fmt::format("  {:<10}  {}\n", what, escape_for_terminal(key));
+  if (count > kShownKeys)
     out += fmt::format("  {:<10}  ... and {} more (--json lists all)\n", what,
-                       all.size() - shown);
+                       count - kShownKeys);
 }
 
 void report(const Checkpoint& checkpoint, const Picked& picked,
@@ -133,6 +131,8 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
                ? *checkpoint.tensor_at(checkpoint.nodes()[picked.nodes[i]])
                : picked.slices[i].tensor;
   };
+  const Selection& selection = picked.by_template;
+  const std::size_t others = selection.unexpected_count();
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < picked.nodes.size(); ++i)
     bytes += tensor_at(i).bytes();
@@ -142,8 +142,9 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
                        options.output.empty()
                            ? ""
                            : " -> " + escape_for_terminal(options.output));
-    write_keys("missing", picked.missing, out);
-    write_keys("unexpected", picked.unexpected, out);
+    write_keys("missing", selection.missing, selection.missing.size(), out);
+    write_keys("unexpected", selection.unexpected(checkpoint, kShownKeys),
+               others, out);
     return;
   }
   out += "{\"schema\":\"postflight.ckpt.read/1\",";
@@ -159,14 +160,20 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
     out += "}";
   }
   out += "]";
-  write_texts("missing", picked.missing, out);
-  write_texts("unexpected", picked.unexpected, out);
+  write_texts("missing", selection.missing, out);
+  write_texts("unexpected", selection.unexpected(checkpoint, others), out);
   out += "}\n";
 }
 
 Result<Exit> read(ReadCommandOptions& options, Session& session) {
-  const Checkpoint checkpoint = TRY(open_checkpoint(options));
   const MapLocation map = TRY(MapLocation::parse(options.map_location));
+  const bool writes = options.map_location != "meta";
+  if (writes && options.output.empty())
+    return fail(ErrorKind::kUsage,
+                "say where it goes: -o FILE.npz, FILE.safetensors or -");
+  if (writes)
+    TRY(format_of(options));
+  const Checkpoint checkpoint = TRY(open_checkpoint(options));
   Picked picked = TRY(pick(checkpoint, options));
   if (!options.slice.empty())
     for (const std::uint32_t node : picked.nodes) {
@@ -182,15 +189,12 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
             std::move(ranges.error()).in(checkpoint.path_of(node)));
       picked.slices.push_back(slice_tensor(tensor, *ranges));
     }
-  if (options.output.empty() && options.map_location != "meta")
-    return fail(ErrorKind::kUsage,
-                "say where it goes: -o FILE.npz, FILE.safetensors or -");
-  if (!options.output.empty() && options.map_location != "meta")
+  if (writes)
     TRY(write_out(checkpoint, picked, options, session));
   if (options.output != "-")
     report(checkpoint, picked, map, options, session);
-  return picked.missing.empty() ? verdict_of(checkpoint.findings)
-                                : Exit::kFound;
+  return picked.by_template.missing.empty() ? verdict_of(checkpoint.findings)
+                                            : Exit::kFound;
 }
 
 Exit run(ReadCommandOptions& options, Session& session) {

@@ -30,134 +30,186 @@ std::string_view kind_word(NodeKind kind) {
   }
 }
 
-// What is special about a tensor, in the last column.
-std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
-                    const Tensor& tensor, std::span<const StorageUse> uses) {
-  std::vector<std::string> all;
-  const bool shared = tensor.storage != kNoIndex &&
-                      uses[tensor.storage].uses > 1 &&
-                      uses[tensor.storage].first != node;
-  const bool strided = !tensor.has_parts() && !is_contiguous(tensor);
-  if (!tensor.problem.empty())
-    all.push_back(fmt::format("unreadable: {}", tensor.problem));
-  if (tensor.device != "cpu")
-    all.emplace_back(tensor.device);
-  if (tensor.role == TensorRole::kParameter)
-    all.emplace_back(tensor.requires_grad ? "parameter" : "parameter, frozen");
-  else if (tensor.role == TensorRole::kBuffer)
-    all.emplace_back("buffer");
-  else if (tensor.requires_grad)
-    all.emplace_back("requires grad");
-  if (tensor.has_parts())
-    all.emplace_back(tensor.layout);
-  else if (strided)
-    all.emplace_back("strided");
-  if (!tensor.type.empty() && !tensor.has_parts())
-    all.emplace_back(tensor.type);
-  if (tensor.conjugated)
-    all.emplace_back("conjugated");
-  if (tensor.negated)
-    all.emplace_back("negated");
-  if (shared)
-    all.push_back(fmt::format("shares {}",
-                              checkpoint.path_of(uses[tensor.storage].first)));
-  std::string text;
-  for (const std::string& one : all)
-    text += (text.empty() ? "" : ", ") + one;
-  return text.empty() ? text : escape_for_terminal(text);
-}
-
-struct TensorRow {
-  std::string key;
-  std::string dtype;
-  std::string shape;
-  std::string size;
-  std::string remark;
-};
-
 // Columns under each other, as wide as the widest cell but no wider than is
-// given for each; the last has any width. The text of all cells is one string,
-// and they are measured once, for a file may have very many.
+// given for each; the last has any width. The text of all cells is one string
+// that they are written into, and they are measured once, for a file may have
+// very many.
 class Columns {
  public:
   explicit Columns(std::size_t rows) {
-    cells_.reserve(rows * kColumns);
-    text_.reserve(rows * 64);
+    ends_.reserve(rows * kColumns);
+    cell_widths_.reserve(rows * kColumns);
+    text_.reserve(rows * 48);
   }
 
-  void add(const TensorRow& row) {
-    for (const std::string* const cell :
-         {&row.key, &row.dtype, &row.shape, &row.size, &row.remark}) {
-      const std::size_t column = cells_.size() % kColumns;
-      const std::size_t width =
-          column < kWidest.size() ? display_width(*cell) : 0;
-      widths_[column] = std::max(widths_[column], width);
-      cells_.push_back({cell->size(), width});
-      text_ += *cell;
-    }
+  // What is appended to it up to end_cell() is the next cell.
+  std::string& text() { return text_; }
+
+  void end_cell() {
+    const std::size_t begin = ends_.empty() ? 0 : ends_.back();
+    const std::string_view cell = std::string_view(text_).substr(begin);
+    const std::size_t column = ends_.size() % kColumns;
+    const std::size_t width =
+        column < kWidest.size()
+            ? std::min<std::size_t>(display_width(cell), kWidest[column])
+            : 0;
+    widths_[column] = std::max(widths_[column], width);
+    ends_.push_back(text_.size());
+    cell_widths_.push_back(static_cast<std::uint8_t>(width));
+  }
+
+  void add_cell(std::string_view text) {
+    text_ += text;
+    end_cell();
   }
 
   void write(Output& out) const {
     std::string line;
     std::size_t at = 0;
-    for (std::size_t i = 0; i < cells_.size(); ++i) {
-      const Cell& cell = cells_[i];
-      const std::size_t column = i % kColumns;
-      if (column == 0)
-        line.assign("  ");
-      line.append(text_, at, cell.size);
-      at += cell.size;
-      if (column < kWidest.size()) {
-        const std::size_t wide = std::min(widths_[column], kWidest[column]);
-        line.append(2 + (cell.width < wide ? wide - cell.width : 0), ' ');
-        continue;
+    for (std::size_t i = 0; i < ends_.size(); i += kColumns) {
+      line.assign("  ");
+      std::size_t spaces = 0;
+      for (std::size_t column = 0; column < kColumns; ++column) {
+        const std::size_t end = ends_[i + column];
+        if (end > at) {
+          line.append(spaces, ' ');
+          line.append(text_, at, end - at);
+          spaces = 0;
+          at = end;
+        }
+        spaces += 2 + widths_[column] - cell_widths_[i + column];
       }
-      line.erase(line.find_last_not_of(' ') + 1);
       line += '\n';
       out += line;
     }
   }
 
  private:
-  static constexpr std::array<std::size_t, 4> kWidest = {60, 20, 24, 10};
+  static constexpr std::array<std::uint8_t, 4> kWidest = {60, 20, 24, 10};
   static constexpr std::size_t kColumns = kWidest.size() + 1;
 
-  struct Cell {
-    std::size_t size;
-    std::size_t width;
-  };
-
   std::string text_;
-  std::vector<Cell> cells_;
+  std::vector<std::size_t> ends_;  // of the cells in it
+  std::vector<std::uint8_t> cell_widths_;
   std::array<std::size_t, kColumns> widths_{};
 };
+// What is special about a tensor, in the last column.
+std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
+                    const Tensor& tensor, std::span<const StorageUse> uses) {
+  std::string text;
+  const auto add = [&text](std::string_view one) {
+    text += text.empty() ? "" : ", ";
+    text += one;
+  };
+  const bool shared = tensor.storage != kNoIndex &&
+                      uses[tensor.storage].uses > 1 &&
+                      uses[tensor.storage].first != node;
+  const bool strided = !tensor.has_parts() && !is_contiguous(tensor);
+  if (!tensor.problem.empty())
+    add(fmt::format("unreadable: {}", tensor.problem));
+  if (tensor.device != "cpu")
+    add(tensor.device);
+  if (tensor.role == TensorRole::kParameter)
+    add(tensor.requires_grad ? "parameter" : "parameter, frozen");
+  else if (tensor.role == TensorRole::kBuffer)
+    add("buffer");
+  else if (tensor.requires_grad)
+    add("requires grad");
+  if (tensor.has_parts())
+    add(tensor.layout);
+  else if (strided)
+    add("strided");
+  if (!tensor.type.empty() && !tensor.has_parts())
+    add(tensor.type);
+  if (tensor.conjugated)
+    add("conjugated");
+  if (tensor.negated)
+    add("negated");
+  if (shared)
+    add(fmt::format("shares {}",
+                    checkpoint.path_of(uses[tensor.storage].first)));
+  return text.empty() ? text : escape_for_terminal(text);
+}
 
-TensorRow value_row(const Checkpoint& checkpoint, std::uint32_t index) {
-  const Node& node = checkpoint.nodes()[index];
-  TensorRow row;
-  row.key = shown_path(checkpoint, index);
-  if (node.kind == NodeKind::kReference) {
-    row.dtype = "reference";
-    row.remark = fmt::format("to {}", shown_path(checkpoint, node.index));
-  } else if (node.kind == NodeKind::kValue) {
-    row.dtype = escape_for_terminal(value_type(node.value));
-    row.remark = escape_for_terminal(value_repr(node.value));
-  } else {
-    row.dtype = node.type.empty() ? std::string(kind_word(node.kind))
-                                  : escape_for_terminal(node.type);
-    row.remark =
-        fmt::format("{} item{}", node.children, node.children == 1 ? "" : "s");
+void append_escaped(std::string_view text, std::string& to) {
+  if (printable_ascii_prefix(text) == text.size())
+    to += text;
+  else
+    to += escape_for_terminal(text);
+}
+
+void append_shape(const Tensor& tensor, std::string& to) {
+  if (!tensor.shape_known) {
+    to += "[?]";
+    return;
   }
-  return row;
+  to += '[';
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    const fmt::format_int size(tensor.shape[i]);
+    to += i == 0 ? "" : ", ";
+    to.append(size.data(), size.size());
+  }
+  to += ']';
 }
 
-TensorRow tensor_row(const Checkpoint& checkpoint, std::uint32_t index,
-                     const Tensor& tensor, std::span<const StorageUse> uses) {
-  return {shown_path(checkpoint, index), escape_for_terminal(tensor.dtype.name),
-          shape_text(tensor),
-          tensor.has_parts() ? "" : human_bytes(tensor.bytes()),
-          remarks(checkpoint, index, tensor, uses)};
-}
+class Listing {
+ public:
+  Listing(const Checkpoint& checkpoint, std::size_t rows)
+      : checkpoint_(checkpoint),
+        uses_(storage_uses(checkpoint)),
+        columns_(rows) {}
+
+  void add(std::uint32_t index) {
+    checkpoint_.write_path(index, path_);
+    if (path_.empty())
+      path_ = "(root)";
+    add_escaped(path_);
+    const Node& node = checkpoint_.nodes()[index];
+    if (const Tensor* const tensor = checkpoint_.tensor_at(node))
+      add_tensor(index, *tensor);
+    else
+      add_value(node);
+  }
+
+  void write(Output& out) const { columns_.write(out); }
+
+ private:
+  void add_tensor(std::uint32_t index, const Tensor& tensor) {
+    add_escaped(tensor.dtype.name);
+    append_shape(tensor, columns_.text());
+    columns_.end_cell();
+    columns_.add_cell(tensor.has_parts() ? "" : human_bytes(tensor.bytes()));
+    columns_.add_cell(remarks(checkpoint_, index, tensor, uses_));
+  }
+
+  void add_value(const Node& node) {
+    std::string remark;
+    if (node.kind == NodeKind::kReference) {
+      columns_.add_cell("reference");
+      remark = fmt::format("to {}", shown_path(checkpoint_, node.index));
+    } else if (node.kind == NodeKind::kValue) {
+      add_escaped(value_type(node.value));
+      remark = escape_for_terminal(value_repr(node.value));
+    } else {
+      add_escaped(node.type.empty() ? kind_word(node.kind) : node.type);
+      remark = fmt::format("{} item{}", node.children,
+                           node.children == 1 ? "" : "s");
+    }
+    columns_.add_cell("");  // no shape
+    columns_.add_cell("");  // and no size
+    columns_.add_cell(remark);
+  }
+
+  void add_escaped(std::string_view text) {
+    append_escaped(text, columns_.text());
+    columns_.end_cell();
+  }
+
+  const Checkpoint& checkpoint_;
+  std::vector<StorageUse> uses_;
+  Columns columns_;
+  std::string path_;
+};
 
 }  // namespace
 
@@ -175,24 +227,16 @@ std::vector<StorageUse> storage_uses(const Checkpoint& checkpoint) {
 }
 
 std::string shown_path(const Checkpoint& checkpoint, std::uint32_t node) {
-  std::string path = checkpoint.path_of(node);
-  if (path.empty())
-    return "(root)";
-  if (printable_ascii_prefix(path) == path.size())
-    return path;
-  return escape_for_terminal(path);
+  const std::string path = checkpoint.path_of(node);
+  std::string text;
+  append_escaped(path.empty() ? "(root)" : path, text);
+  return text;
 }
 
 std::string shape_text(const Tensor& tensor) {
-  if (!tensor.shape_known)
-    return "[?]";
-  std::string text = "[";
-  for (const std::int64_t size : tensor.shape) {
-    if (text.size() > 1)
-      text += ", ";
-    text += fmt::format_int(size).c_str();
-  }
-  return text + "]";
+  std::string text;
+  append_shape(tensor, text);
+  return text;
 }
 
 std::string checkpoint_summary(const Checkpoint& checkpoint,
@@ -220,19 +264,13 @@ std::string checkpoint_summary(const Checkpoint& checkpoint,
 void write_listing(std::string_view name, const Checkpoint& checkpoint,
                    const ListingOptions& options, const Terminal& terminal,
                    Output& out) {
-  const std::vector<StorageUse> uses = storage_uses(checkpoint);
   out += fmt::format("{}  {}\n",
                      terminal.styled(Style::kBold, escape_for_terminal(name)),
                      checkpoint_summary(checkpoint, options.nodes));
-  Columns columns(options.nodes.size());
-  for (const std::uint32_t index : options.nodes) {
-    const Tensor* const tensor =
-        checkpoint.tensor_at(checkpoint.nodes()[index]);
-    columns.add(tensor == nullptr
-                    ? value_row(checkpoint, index)
-                    : tensor_row(checkpoint, index, *tensor, uses));
-  }
-  columns.write(out);
+  Listing listing(checkpoint, options.nodes.size());
+  for (const std::uint32_t index : options.nodes)
+    listing.add(index);
+  listing.write(out);
   write_findings(checkpoint.findings, terminal, out);
 }
 
