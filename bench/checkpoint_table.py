@@ -12,6 +12,7 @@ import io
 import os
 import pickle
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,28 @@ def best(runs, work, clock=spent):
     return least
 
 
+def open_by_turns(build, path, data):
+    """Milliseconds of CPython's reading and of our opening, round by round.
+
+    A machine that others use is faster now and slower then; what is measured
+    within a tenth of a second is measured alike.
+    """
+    rounds = []
+    with subprocess.Popen([build + "/bench/checkpoint_bench", path], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ours:
+        def opened():
+            ours.stdin.write("\n")
+            ours.stdin.flush()
+            return float(ours.stdout.readline())
+        for _ in range(20):
+            python = min(1e3 * best(1, lambda: Unpickler(
+                io.BytesIO(data)).load(), time.process_time)
+                for _ in range(3))
+            rounds.append((python, min(opened() for _ in range(5))))
+        ours.stdin.close()
+    return rounds
+
+
 def main():
     build = sys.argv[1]
     gc.disable()
@@ -62,8 +85,7 @@ def main():
                         "1024"], check=True)
         with zipfile.ZipFile(path) as archive:
             data = archive.read("sample/data.pkl")
-        python = 1e3 * best(5, lambda: Unpickler(io.BytesIO(data)).load(),
-                             time.process_time)
+        rounds = open_by_turns(build, path, data)
         command = [build + "/postflight", "ckpt", "ls", path]
         whole = 1e3 * best(10, lambda: subprocess.run(
             command, stdout=subprocess.DEVNULL, check=True))
@@ -75,13 +97,13 @@ def main():
         check=True, text=True).stdout.splitlines()]
     print("| what | measured | against |")
     print("|---|---|---|")
+    ratios = sorted(python / ours for python, ours in rounds)
+    python, ours = (statistics.median(times) for times in zip(*rounds))
+    print("| open 10000 tensors | %.1f ms, 1/%.1f (1/%.1f to 1/%.1f) | "
+          "CPython's unpickler, %.0f ms |" % (
+              ours, statistics.median(ratios), ratios[0], ratios[-1], python))
     for what, figure, against in rows:
-        if against == "ms":
-            figure = float(figure)
-            print("| %s | %.1f ms, 1/%.0f | CPython's unpickler, %.0f ms |"
-                  % (what, figure, python / figure, python))
-        else:
-            print("| %s | %s | %s |" % (what, figure, against))
+        print("| %s | %s | %s |" % (what, figure, against))
     print("| `ckpt ls` of 10000 tensors, start to end | %.1f ms (%.1f ms of "
           "it starting) | |" % (whole, nothing))
 
