@@ -107,4 +107,16 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::size_t write_latin1(std::string_view& text, char* room) {
+  std::size_t size = 0;
+  while (!text.empty()) {
+    const Utf8Character character = decode_utf8(text);
+    if (character.kind != Utf8Kind::kCharacter || character.code_point > 0xff)
+      break;
+    room[size++] = static_cast<char>(character.code_point);
+    text.remove_prefix(character.size);
+  }
+  return size;
+}
+
 }  // namespace postflight

@@ -32,4 +32,9 @@ void append_utf8(char32_t code_point, std::string& out);
 // Strict: overlong forms, surrogates and code points past U+10FFFF are not.
 bool is_utf8(std::string_view text);
 
+// Takes the characters up to U+00FF away from the front of a text and writes
+// them as a byte each, into no more room than the text takes. Returns how many
+// there were; what is left begins with another.
+std::size_t write_latin1(std::string_view& text, char* room);
+
 }  // namespace postflight

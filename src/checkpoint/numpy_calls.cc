@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/utf8.h"
 #include "checkpoint/tree_builder.h"
 
 namespace postflight {
@@ -58,21 +59,11 @@ std::uint32_t TreeBuilder::inside_storage(const Value& bytes, bool big_endian) {
       if (arguments[0].is(Kind::kBytes)) {
         inside = as_bytes(arguments[0].text());
       } else if (arguments[0].is(Kind::kString)) {
-        const std::string_view text = arguments[0].text();
+        std::string_view text = arguments[0].text();
         char* const room = tree_.arena.allocate_text(text.size());
-        std::size_t size = 0;
-        for (std::size_t i = 0; i < text.size(); ++i) {
-          const auto c = static_cast<unsigned char>(text[i]);
-          if (c < 0x80) {
-            room[size++] = static_cast<char>(c);
-          } else if ((c == 0xc2 || c == 0xc3) && i + 1 < text.size()) {
-            const auto next = static_cast<unsigned char>(text[++i]);
-            room[size++] = static_cast<char>((c & 3) << 6 | (next & 0x3f));
-          } else {
-            return kNoIndex;
-          }
-        }
-        inside = as_bytes(std::string_view(room, size));
+        inside = as_bytes(std::string_view(room, write_latin1(text, room)));
+        if (!text.empty())
+          return kNoIndex;
       }
     }
   } else {

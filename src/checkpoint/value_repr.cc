@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "pickle/object.h"
 #include "pickle/repr.h"
 
@@ -22,6 +23,15 @@ bool is_call(const Value& value, std::string_view module,
          value.object().callable.global().module == module &&
          value.object().callable.global().name == name &&
          value.object().arguments.is(Kind::kTuple);
+}
+
+// As protocols before 3 write bytes.
+bool is_bytes_call(const Value& value) {
+  if (!is_call(value, "_codecs", "encode"))
+    return false;
+  const std::span<const Value> arguments = value.object().arguments.items();
+  return arguments.size() == 2 && arguments[0].is(Kind::kString) &&
+         arguments[1].is(Kind::kString) && arguments[1].text() == "latin1";
 }
 
 // Recursion ends at kDeepestShown, and all of it once `most` bytes are there.
@@ -161,9 +171,11 @@ class Writer {
       items(arguments[0].items(), "torch.Size([", "])", depth);
       return;
     }
-    if (is_call(value, "_codecs", "encode") && !arguments.empty() &&
-        arguments[0].is(Kind::kString)) {
-      text_ += "b" + repr_string(front(arguments[0].text()));
+    if (is_bytes_call(value)) {
+      std::string_view text = front(arguments[0].text());
+      std::string bytes(text.size(), '\0');
+      bytes.resize(write_latin1(text, bytes.data()));
+      text_ += repr_bytes(bytes);
       return;
     }
     const bool empty_bytes = (is_call(value, "__builtin__", "bytes") ||
@@ -245,7 +257,7 @@ std::string value_type(const Value& value) {
     case Kind::kGlobal:
       return value.global().module == "torch" ? "torch.dtype" : "type";
     case Kind::kObject:
-      if (is_call(value, "_codecs", "encode"))
+      if (is_bytes_call(value))
         return "bytes";
       return value.object().callable.is(Kind::kGlobal)
                  ? dotted(value.object().callable.global())

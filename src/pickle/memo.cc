@@ -13,7 +13,7 @@ void Memo::clear() {
 
 void Memo::remember_elsewhere(std::uint64_t key, Value value) {
   // Entries that were made pay for a few that were skipped.
-  if (key >= size_ && (key == next_ || key < count_ + kNear))
+  if (key >= size_ && ((key == size_ && far_.empty()) || key < count_ + kNear))
     fill_up_to(key + 1);
   if (key >= size_) {
     count_ += far_.insert_or_assign(key, value).second;
@@ -38,8 +38,8 @@ const Value* Memo::find_elsewhere(std::uint64_t key) const {
 void Memo::reserve(std::uint64_t capacity) {
   if (capacity <= capacity_)
     return;
-  void* const memory = std::realloc(static_cast<void*>(slots_.get()),
-                                    capacity * sizeof(Value));
+  void* const memory =
+      std::realloc(static_cast<void*>(slots_.get()), capacity * sizeof(Value));
   if (memory == nullptr)
     throw std::bad_alloc();
   static_cast<void>(slots_.release());

@@ -73,6 +73,21 @@ TEST(Utf8, RefusesOverlongAndTooLargeForms) {
   }
 }
 
+TEST(Utf8, WritesLatin1UpToAnotherCharacter) {
+  const auto written = [](std::string_view text) {
+    std::string room(text.size(), '?');
+    room.resize(write_latin1(text, room.data()));
+    return std::pair(room, std::string(text));
+  };
+  EXPECT_EQ(written(""), std::pair(std::string(), std::string()));
+  EXPECT_EQ(written("a\xc2\x80\xc3\xbfz"),
+            std::pair(std::string("a\x80\xffz"), std::string()));
+  EXPECT_EQ(written("a\xc4\x80z"),
+            std::pair(std::string("a"), std::string("\xc4\x80z")));
+  EXPECT_EQ(written("\xc3\xbf\xc3"),
+            std::pair(std::string("\xff"), std::string("\xc3")));
+}
+
 TEST(Utf8, AcceptsTheEmptyText) {
   EXPECT_TRUE(is_utf8(""));
 }

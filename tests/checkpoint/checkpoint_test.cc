@@ -7,6 +7,7 @@
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_slice.h"
 #include "checkpoint/torch_maker.h"
+#include "checkpoint/tree_builder.h"
 #include "checkpoint/verification.h"
 #include "checkpoint/zip_maker.h"
 
@@ -177,6 +178,65 @@ TEST_F(CheckpointTest, WritesSharedContainersOutUpToALimit) {
     inner = builder_.list({inner, inner});
   const Checkpoint checkpoint = open(torch_file(inner, {}));
   EXPECT_LT(checkpoint.nodes().size(), 300'000U);
+}
+
+TEST_F(CheckpointTest, KeepsTheLastValueOfAKeyInThePlaceOfTheFirst) {
+  for (const int others : {0, 20}) {  // in a row, and found by their hashes
+    const Value root = builder_.dict();
+    builder_.set_item(root, "a", builder_.integer(1));
+    builder_.set_item(root, builder_.integer(0), builder_.integer(2));
+    for (int i = 0; i < others; ++i)
+      builder_.set_item(root, builder_.string(fmt::format("other {}", i)),
+                        builder_.integer(i));
+    builder_.set_item(root, "a", builder_.integer(3));
+    builder_.set_item(root, builder_.string("0"), builder_.integer(4));
+    builder_.set_item(root, builder_.integer(0), builder_.integer(5));
+    const Checkpoint checkpoint = open(torch_file(root, {}));
+    ASSERT_EQ(checkpoint.nodes().size(), 4U + static_cast<unsigned>(others));
+    EXPECT_EQ(checkpoint.nodes()[0].children,
+              3U + static_cast<unsigned>(others));
+    EXPECT_EQ(checkpoint.path_of(1), "a");
+    EXPECT_EQ(checkpoint.nodes()[1].value.integer(), 3);
+    EXPECT_EQ(checkpoint.path_of(2), "[0]");
+    EXPECT_EQ(checkpoint.nodes()[2].value.integer(), 5);
+    EXPECT_EQ(checkpoint.nodes().back().value.integer(), 4);
+  }
+}
+
+TEST_F(CheckpointTest, TellsOneTensorFromEqualOnes) {
+  const Value root = builder_.dict();
+  const MadeTensor six{.count = 6, .shape = {6}, .stride = {1}};
+  const Value tensor = make_tensor(builder_, six);
+  builder_.set_item(root, "one", tensor);
+  builder_.set_item(root, "equal", make_tensor(builder_, six));
+  builder_.set_item(root, "same", tensor);
+  const Checkpoint checkpoint = open(torch_file(root, {{{"0", kSix}}}));
+  ASSERT_EQ(checkpoint.nodes().size(), 4U);
+  EXPECT_EQ(checkpoint.tensors().size(), 2U);
+  EXPECT_EQ(checkpoint.nodes()[3].index, checkpoint.nodes()[1].index);
+  EXPECT_NE(checkpoint.nodes()[2].index, checkpoint.nodes()[1].index);
+  EXPECT_EQ(checkpoint.storages().size(), 1U);
+}
+
+TEST(TreeBuilder, BelievesNoMarkOfAnotherOne) {
+  Builder builder;
+  const Value root = builder.dict();
+  const Value array = builder.reduce(
+      builder.global("numpy.core.multiarray", "scalar"),
+      builder.tuple({builder.reduce(builder.global("numpy", "dtype"),
+                                    builder.tuple({builder.string("u1")})),
+                     builder.bytes("x")}));
+  builder.set_item(root, "a", array);
+  const auto no_storage = [](const Value&, StorageReference&) {
+    return kNoIndex;
+  };
+  for (int i = 0; i < 2; ++i) {
+    Tree tree;
+    TreeBuilder(tree, no_storage).build(root, 0, {});
+    ASSERT_EQ(tree.tensors.size(), 1U);
+    EXPECT_EQ(tree.nodes[1].index, 0U);
+    EXPECT_EQ(tree.tensors[0].dtype.name, "uint8");
+  }
 }
 
 TEST_F(CheckpointTest, EndsAtCycles) {
