@@ -181,6 +181,8 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   engine_options.phase_filter = TRY(phase_filter(options));
   if (options.pid)
     TRY(check_permission(*options.pid));
+  else
+    TRY(Launch::check(options.command[0]));
 
   std::string name;
   ProfileLogWriter log =

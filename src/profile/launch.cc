@@ -1,7 +1,10 @@
 #include "profile/launch.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -41,7 +44,43 @@ std::vector<std::string> joined_environment(
   return all;
 }
 
+tl::unexpected<Error> cannot_start(const std::string& program, int error) {
+  return fail(ErrorKind::kUsage, "cannot start {}: {}", program,
+              std::generic_category().message(error));
+}
+
+// 0, or why it can't be run.
+int error_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    return EACCES;
+  return ::access(file.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
 }  // namespace
+
+Result<> Launch::check(const std::string& program) {
+  int why = ENOENT;
+  if (program.find('/') != std::string::npos) {
+    why = error_of(program);
+  } else {
+    const char* const given = std::getenv("PATH");
+    std::string_view folders = given == nullptr ? "/bin:/usr/bin" : given;
+    for (bool more = true; more && why != 0;) {
+      const std::size_t colon = folders.find(':');
+      const int error =
+          error_of(std::filesystem::path(folders.substr(0, colon)) / program);
+      // One that may not be run says more than those that are not there.
+      if (error == 0 || error == EACCES)
+        why = error;
+      more = colon != std::string_view::npos;
+      folders.remove_prefix(more ? colon + 1 : 0);
+    }
+  }
+  if (why != 0)
+    return cannot_start(program, why);
+  return {};
+}
 
 Result<Launch> Launch::start(const std::vector<std::string>& command,
                              const std::vector<std::string>& environment) {
@@ -58,8 +97,7 @@ Result<Launch> Launch::start(const std::vector<std::string>& command,
                      pointers(words).data(), pointers(variables).data());
   ::posix_spawnattr_destroy(&attributes);
   if (error != 0)
-    return fail(ErrorKind::kUsage, "cannot start {}: {}", words[0],
-                std::generic_category().message(error));
+    return cannot_start(words[0], error);
   return Launch(pid);
 }
 

@@ -18,6 +18,10 @@ class Launch {
   static Result<Launch> start(const std::vector<std::string>& command,
                               const std::vector<std::string>& environment);
 
+  // Whether it could be found and run, for those who have something to lose
+  // before they start it.
+  static Result<> check(const std::string& program);
+
   Launch(Launch&& other) noexcept;
   Launch& operator=(Launch&&) = delete;
   // Waits for the program.
