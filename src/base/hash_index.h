@@ -42,9 +42,24 @@ class HashIndex {
     return kNone;
   }
 
+  // The same; if there is none, adds `index`.
+  template <class IsWanted>
+  std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t index,
+                            const IsWanted& is_wanted) {
+    make_room();
+    const auto wanted = static_cast<std::uint32_t>(hash);
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = wanted & mask;
+    for (; slots_[at].index != kNone; at = (at + 1) & mask)
+      if (slots_[at].hash == wanted && is_wanted(slots_[at].index))
+        return slots_[at].index;
+    slots_[at] = {wanted, index};
+    ++size_;
+    return kNone;
+  }
+
   void add(std::uint64_t hash, std::uint32_t index) {
-    if ((size_ + 1) * 4 > slots_.size() * 3)
-      resize(slots_.empty() ? 64 : slots_.size() * 2);
+    make_room();
     put({static_cast<std::uint32_t>(hash), index});
     ++size_;
   }
@@ -54,6 +69,11 @@ class HashIndex {
     std::uint32_t hash = 0;
     std::uint32_t index = kNone;
   };
+
+  void make_room() {
+    if ((size_ + 1) * 4 > slots_.size() * 3)
+      resize(slots_.empty() ? 64 : slots_.size() * 2);
+  }
 
   void put(const Slot& slot) {
     const std::size_t mask = slots_.size() - 1;

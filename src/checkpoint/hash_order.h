@@ -21,8 +21,9 @@ void sort_by_hash(std::vector<T>& items, const Less& less) {
     return;
   }
   const auto bits = static_cast<unsigned>(std::bit_width(items.size()));
+  constexpr unsigned kHashBits = 8 * sizeof(items[0].hash);
   const auto bucket = [bits](const T& item) {
-    return static_cast<std::size_t>(item.hash >> (64 - bits));
+    return static_cast<std::size_t>(item.hash >> (kHashBits - bits));
   };
   std::vector<std::size_t> ends(std::size_t{1} << bits);
   for (const T& item : items)

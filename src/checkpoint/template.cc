@@ -191,7 +191,8 @@ class Selector {
       children.push_back(at);
     }
     std::vector<std::uint32_t> used;
-    for (const auto& [text, inner] : wanted.items) {
+    for (const auto& item : wanted.items) {
+      const std::string& text = item.first;
       std::string deeper = path;
       append_key_as_torch(Key::string(text), deeper);
       std::uint32_t found = by_text.find(
@@ -213,7 +214,7 @@ class Selector {
         continue;
       }
       used.push_back(found);
-      TRY(visit(found, inner, deeper));
+      TRY(visit(found, item.second, deeper));
     }
     std::ranges::sort(used);
     std::vector<std::uint32_t> others;

@@ -201,9 +201,7 @@ void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
       const std::uint64_t hash =
           hash_on(hash_text(child.key.text),
                   static_cast<std::uint64_t>(child.key.number));
-      place = std::min(places.find(hash, is_same), count);
-      if (place == count)
-        places.add(hash, count);
+      place = std::min(places.find_or_add(hash, count, is_same), count);
     }
     if (place == count)
       children_.push_back(child);

@@ -21,7 +21,7 @@ constexpr std::uint16_t kDirectoryEncrypted = 0x2000;
 // Of eight letters at a time, with the bit that makes them small set in all, so
 // that names which differ in that alone are equal, and in some signs too. Names
 // made to collide cost no more than the comparisons of a plain sort.
-std::uint64_t hash_ignoring_case(std::string_view name) {
+std::uint32_t hash_ignoring_case(std::string_view name) {
   constexpr std::uint64_t kSmall = 0x2020202020202020;
   std::uint64_t hash = name.size();
   const auto add = [&hash](std::uint64_t word) {
@@ -35,7 +35,7 @@ std::uint64_t hash_ignoring_case(std::string_view name) {
   std::uint64_t rest = 0;
   copy_bytes(bytes.subspan(at), std::as_writable_bytes(std::span(&rest, 1)));
   add(rest);
-  return hash;
+  return static_cast<std::uint32_t>(hash >> 32);
 }
 
 std::strong_ordering compare_ignoring_case(std::string_view a,
@@ -168,7 +168,8 @@ Result<> ZipDirectory::read_entries() {
 void ZipDirectory::index_names() {
   names_.reserve(entries_.size());
   for (const ZipEntry& entry : entries_)
-    names_.push_back({hash_ignoring_case(entry.name), names_.size()});
+    names_.push_back({hash_ignoring_case(entry.name),
+                      static_cast<std::uint32_t>(names_.size())});
   sort_by_hash(names_, [this](const NameKey& a, const NameKey& b) {
     if (a.hash != b.hash)
       return a.hash < b.hash;
@@ -223,18 +224,19 @@ void ZipDirectory::look_for_duplicates() {
 }
 
 void ZipDirectory::look_for_overlaps() {
-  std::vector<const ZipEntry*> by_offset;
-  by_offset.reserve(entries_.size());
-  for (const ZipEntry& entry : entries_)
-    by_offset.push_back(&entry);
-  if (!std::ranges::is_sorted(by_offset, {}, &ZipEntry::header_offset))
+  std::vector<const ZipEntry*> by_offset;  // unless they are
+  if (!std::ranges::is_sorted(entries_, {}, &ZipEntry::header_offset)) {
+    by_offset.reserve(entries_.size());
+    for (const ZipEntry& entry : entries_)
+      by_offset.push_back(&entry);
     std::ranges::stable_sort(by_offset, {}, &ZipEntry::header_offset);
+  }
 
   std::uint64_t count = 0;
   const ZipEntry* first = nullptr;
   std::uint64_t next = end_.directory.offset - end_.archive.offset;
-  for (auto it = by_offset.rbegin(); it != by_offset.rend(); ++it) {
-    const ZipEntry& entry = **it;
+  for (std::size_t i = entries_.size(); i-- > 0;) {
+    const ZipEntry& entry = by_offset.empty() ? entries_[i] : *by_offset[i];
     // Padding and descriptor are left out, as only the local header knows.
     const auto end = checked_add(entry.compressed_size,
                                  kLocalHeaderSize + entry.name.size());
@@ -267,7 +269,7 @@ std::optional<std::string_view> ZipDirectory::root() const {
 
 const ZipEntry* ZipDirectory::find_last(std::string_view name,
                                         bool exact) const {
-  const std::uint64_t hash = hash_ignoring_case(name);
+  const std::uint32_t hash = hash_ignoring_case(name);
   const auto after =
       std::ranges::partition_point(names_, [&](const NameKey& key) {
         if (key.hash != hash)

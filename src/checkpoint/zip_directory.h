@@ -95,8 +95,8 @@ class ZipDirectory {
  private:
   // A position in entries_, ordered by hash, then name, then position.
   struct NameKey {
-    std::uint64_t hash;  // of the name in lower case
-    std::uint64_t entry;
+    std::uint32_t hash;  // of the name in lower case
+    std::uint32_t entry;
   };
 
   ZipDirectory(Bytes file, const Limits& limits, ZipEnd end)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 namespace postflight {
 
@@ -17,11 +19,18 @@ struct Items {
   std::span<const T> view() const { return {data, size}; }
 };
 
-// Most containers have up to three items, not worth a call of memmove.
+// Most containers have up to three items, and nearly all others up to eight:
+// not worth a call of memmove.
 template <class T>
 void copy_items(const T* from, std::size_t count, T* to) {
-  if (count > 3) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (count > 8) {
     std::copy_n(from, count, to);
+    return;
+  }
+  if (count > 3) {  // the first four and the last, which may be the same
+    std::memcpy(to, from, 4 * sizeof(T));
+    std::memcpy(to + count - 4, from + count - 4, 4 * sizeof(T));
     return;
   }
   if (count > 0)

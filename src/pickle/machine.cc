@@ -12,7 +12,9 @@ namespace {
 
 // What values take for each byte of a dump, in bytes; a first guess only.
 constexpr std::size_t kUsualGrowth = 6;
-constexpr std::size_t kLargePickle = 4 << 20;
+// And how many bytes there are for an entry of the memo, and for an object.
+constexpr std::size_t kBytesPerMemo = 8;
+constexpr std::size_t kBytesPerObject = 32;
 
 // How many bytes are run between two looks at the ends of input and stack.
 constexpr std::uint64_t kBlock = 2048;
@@ -55,12 +57,9 @@ Result<Pickle> Machine::load(Bytes bytes) {
   // What is reserved counts, so a tight limit gets no head start.
   if (bytes.size() * kUsualGrowth < limits_.max_value_bytes / 2) {
     arena_.expect(bytes.size() * kUsualGrowth);
-    // Of a large pickle these grow to many megabytes; what is not used of them
-    // is never touched.
-    if (bytes.size() > kLargePickle) {
-      memo_.expect(bytes.size() / 8);
-      objects_.reserve(bytes.size() / 32);
-    }
+    // What is not used of these is never touched.
+    memo_.expect(bytes.size() / kBytesPerMemo);
+    objects_.reserve(bytes.size() / kBytesPerObject);
   }
   reserve_stack();
   return run<Pace::kBlocks>();
