@@ -13,8 +13,8 @@ namespace {
 // What values take for each byte of a dump, in bytes; a first guess only.
 constexpr std::size_t kUsualGrowth = 6;
 // And how many bytes there are for an entry of the memo, and for an object.
-constexpr std::size_t kBytesPerMemo = 8;
-constexpr std::size_t kBytesPerObject = 32;
+constexpr std::size_t kBytesPerMemo = 11;
+constexpr std::size_t kBytesPerObject = 48;
 
 // How many bytes are run between two looks at the ends of input and stack.
 constexpr std::uint64_t kBlock = 2048;
@@ -77,8 +77,11 @@ std::uint64_t Machine::memory_bytes() const {
 // opcode, that its fixed-size argument is there and that the stack has room
 // are made once for a block of bytes: an opcode pushes at most one value and
 // takes at least one byte. The last bytes of the input are run one by one.
+//
+// Aligned, as the same instructions half a cache line further on took 0.19 ms
+// for what takes 0.15.
 template <Machine::Pace kPace>
-Result<Pickle> Machine::run() {
+[[gnu::aligned(64)]] Result<Pickle> Machine::run() {
   constexpr bool kCareful = kPace == Pace::kOneByOne;
   const std::uint8_t* next = next_;
   const std::uint8_t* const end = end_;
