@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,16 @@ class HashIndex {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   bool is_empty() const { return size_ == 0; }
+
+  std::uint64_t memory_bytes() const {
+    return slots_.capacity() * sizeof(Slot);
+  }
+
+  // Forgets all, but keeps the memory.
+  void clear() {
+    std::ranges::fill(slots_, Slot());
+    size_ = 0;
+  }
 
   void reserve(std::size_t count) {
     if (count * 4 > slots_.size() * 3)

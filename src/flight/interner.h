@@ -1,13 +1,14 @@
 #pragma once
 
-#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/hash_index.h"
 
 namespace postflight {
 
@@ -21,22 +22,14 @@ class Interner {
 
  public:
   std::uint32_t intern(std::span<const T> items) {
-    if (ends_.size() * 2 >= slots_.size())
-      grow();
-    const std::uint64_t hash = hash_of(items);
-    std::size_t slot = hash & (slots_.size() - 1);
-    for (; slots_[slot] != kFree; slot = (slot + 1) & (slots_.size() - 1)) {
-      const std::uint32_t id = slots_[slot];
-      if (hashes_[id] == static_cast<std::uint32_t>(hash >> 32) &&
-          same((*this)[id], items))
-        return id;
-    }
-    const auto id = static_cast<std::uint32_t>(ends_.size());
-    slots_[slot] = id;
-    hashes_.push_back(static_cast<std::uint32_t>(hash >> 32));
+    const std::uint32_t known = index_.find_or_add(
+        hash_bytes(std::as_bytes(items)), size(),
+        [&](std::uint32_t id) { return same((*this)[id], items); });
+    if (known != HashIndex::kNone)
+      return known;
     items_.insert(items_.end(), items.begin(), items.end());
     ends_.push_back(items_.size());
-    return id;
+    return size() - 1;
   }
 
   // Valid until the next intern().
@@ -52,43 +45,25 @@ class Interner {
 
   // Forgets all, but keeps the memory.
   void clear() {
-    std::ranges::fill(slots_, kFree);
-    hashes_.clear();
+    index_.clear();
     ends_.clear();
     items_.clear();
   }
 
   std::uint64_t memory_bytes() const {
     return items_.capacity() * sizeof(T) + ends_.capacity() * 8 +
-           (hashes_.capacity() + slots_.capacity()) * 4;
+           index_.memory_bytes();
   }
 
  private:
-  static constexpr std::uint32_t kFree = ~std::uint32_t{0};
-
   static bool same(std::span<const T> a, std::span<const T> b) {
     return a.size() == b.size() &&
            (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
   }
-  static std::uint64_t hash_of(std::span<const T> items) {
-    return hash_bytes(std::as_bytes(items));
-  }
-
-  void grow() {
-    const std::size_t room = std::max<std::size_t>(64, slots_.size() * 2);
-    slots_.assign(room, kFree);
-    for (std::uint32_t id = 0; id < size(); ++id) {
-      std::size_t slot = hash_of((*this)[id]) & (room - 1);
-      while (slots_[slot] != kFree)
-        slot = (slot + 1) & (room - 1);
-      slots_[slot] = id;
-    }
-  }
 
   std::vector<T> items_;
   std::vector<std::uint64_t> ends_;
-  std::vector<std::uint32_t> hashes_;
-  std::vector<std::uint32_t> slots_;
+  HashIndex index_;
 };
 
 }  // namespace postflight
