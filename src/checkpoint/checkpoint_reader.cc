@@ -4,6 +4,7 @@
 #include <system_error>
 #include <tuple>
 
+#include "checkpoint/read_budget.h"
 #include "checkpoint/tensor_reader.h"
 #include "pickle/repr.h"
 
@@ -68,6 +69,7 @@ Result<ReadOutcome> CheckpointReader::read(
                       std::vector<std::int64_t>, bool, bool>,
            std::size_t>
       buffers;
+  ReadBudget budget(checkpoint, Limits());
   std::vector<TensorTarget> targets;
   for (const Selection::Chosen& chosen : selection.tensors) {
     const Tensor& tensor =
@@ -98,6 +100,9 @@ Result<ReadOutcome> CheckpointReader::read(
            tensor.conjugated, tensor.negated},
           outcome.owned.size());
       if (fresh) {
+        if (Result<> allowed = budget.take(tensor); !allowed)
+          return tl::unexpected(
+              std::move(allowed.error()).in(checkpoint.path_of(chosen.node)));
         outcome.owned.emplace_back(tensor.bytes());
         targets.push_back({&tensor, outcome.owned.back()});
       }

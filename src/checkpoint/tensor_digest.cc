@@ -1,11 +1,12 @@
 #include "checkpoint/tensor_digest.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/worker_pool.h"
+#include "checkpoint/read_budget.h"
 #include "checkpoint/sha256.h"
 
 namespace postflight {
@@ -41,43 +42,37 @@ Result<> digest_tensors(const Checkpoint& checkpoint,
                         std::span<const std::uint32_t> nodes,
                         const ReadOptions& options, const Limits& limits,
                         const DigestSink& sink) {
-  constexpr std::uint64_t kTimesRead = 16;  // views of one storage
-  std::uint64_t left = limits.max_materialised_bytes;
-  for (const auto& file : checkpoint.files)
-    left += file->size() * kTimesRead;
-
   struct Job {
     const Tensor* tensor = nullptr;
     std::size_t same_as = 0;  // an earlier job, or itself
-    bool refused = false;
+    Result<> allowed = {};
   };
+  ReadBudget budget(checkpoint, limits);
   std::vector<Job> jobs;
   std::map<decltype(view_key(Tensor())), std::size_t> known;
   std::vector<std::size_t> by_tensor(checkpoint.tensors().size(), nodes.size());
   for (const std::uint32_t node : nodes) {
     const std::uint32_t index = checkpoint.nodes()[node].index;
-    Job job{&checkpoint.tensors()[index], jobs.size(), false};
+    Job job{&checkpoint.tensors()[index], jobs.size()};
     if (by_tensor[index] < nodes.size()) {
       job.same_as = by_tensor[index];
     } else {
       const auto [at, fresh] =
           known.emplace(view_key(*job.tensor), jobs.size());
       job.same_as = at->second;
-      if (fresh && job.tensor->readable()) {
-        const Storage& storage = checkpoint.tree.storages[job.tensor->storage];
-        const bool packed =
-            storage.entry != nullptr && storage.entry->method != 0;
-        const std::uint64_t cost =
-            std::max(job.tensor->bytes(), packed ? storage.size : 0);
-        job.refused = cost > left;
-        left -= job.refused ? 0 : cost;
-      }
+      if (fresh)
+        job.allowed = budget.take(*job.tensor);
     }
     by_tensor[index] = job.same_as;
-    jobs.push_back(job);
+    jobs.push_back(std::move(job));
   }
 
   const TensorReader reader(checkpoint, options);
+  const auto digest_allowed = [&](std::size_t i) -> Result<std::string> {
+    if (const Result<>& allowed = jobs[i].allowed; !allowed)
+      return fail(allowed.error().kind(), "{}", allowed.error().message());
+    return digest_tensor(reader, *jobs[i].tensor);
+  };
   std::vector<std::string> done(jobs.size());
   const WorkerPool pool(options.threads);
   return pool.map_ordered(
@@ -85,19 +80,14 @@ Result<> digest_tensors(const Checkpoint& checkpoint,
       [&](std::size_t i) -> Result<std::string> {
         if (jobs[i].same_as != i)
           return std::string();
-        if (jobs[i].refused)
-          return fail(ErrorKind::kRefused,
-                      "its {} bytes repeat far fewer; all together are more "
-                      "than allowed (max_materialised_bytes)",
-                      jobs[i].tensor->bytes());
-        return digest_tensor(reader, *jobs[i].tensor);
+        return digest_allowed(i);
       },
       [&](std::size_t i, Result<std::string> digest) -> Result<> {
         const std::size_t same = jobs[i].same_as;
         if (same != i && !done[same].empty())
           digest = done[same];
         else if (same != i)
-          digest = digest_tensor(reader, *jobs[i].tensor);
+          digest = digest_allowed(same);
         if (digest)
           done[i] = *digest;
         sink(nodes[i], digest);

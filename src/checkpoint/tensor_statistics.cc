@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace postflight {
 namespace {
@@ -117,8 +119,16 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
 }
 
 Result<TensorStatistics> statistics_of(const TensorReader& reader,
-                                       const Tensor& tensor) {
+                                       const Tensor& repeated) {
   TensorStatistics found;
+  // What is repeated need not be read again.
+  Tensor tensor = repeated;
+  std::vector<std::int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+  std::uint64_t times = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (tensor.stride[i] == 0 && shape[i] > 1)
+      times *= static_cast<std::uint64_t>(std::exchange(shape[i], 1));
+  tensor.shape = shape;
   double mean = 0;
   double squares = 0;  // Welford: the sum of squared distances from the mean
   std::uint64_t count = 0;
@@ -147,6 +157,9 @@ Result<TensorStatistics> statistics_of(const TensorReader& reader,
     }
     return {};
   }));
+  for (std::uint64_t* const counted :
+       {&found.elements, &found.nan, &found.infinite, &found.zero})
+    *counted *= times;
   found.mean = mean;
   found.deviation =
       count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;

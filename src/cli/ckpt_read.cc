@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "checkpoint/key_filter.h"
 #include "checkpoint/map_location.h"
+#include "checkpoint/read_budget.h"
 #include "checkpoint/template.h"
 #include "checkpoint/tensor_export.h"
 #include "checkpoint/tensor_slice.h"
@@ -74,6 +75,7 @@ Result<Picked> pick(const Checkpoint& checkpoint,
 
 Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
                    const ReadCommandOptions& options, Session& session) {
+  ReadBudget budget(checkpoint, Limits());
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < picked.nodes.size(); ++i) {
     const Tensor* tensor =
@@ -83,6 +85,9 @@ Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
     if (!tensor->problem.empty())
       return fail(ErrorKind::kCorrupt, "{}: {}",
                   checkpoint.path_of(picked.nodes[i]), tensor->problem);
+    if (Result<> allowed = budget.take(*tensor); !allowed)
+      return tl::unexpected(
+          std::move(allowed.error()).in(checkpoint.path_of(picked.nodes[i])));
     tensors.push_back({plain_path(checkpoint, picked.nodes[i]), tensor});
   }
   const ExportFormat format = TRY(format_of(options));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
+#include "base/units.h"
 #include "checkpoint/tensor_slice.h"
 #include "checkpoint/tensor_statistics.h"
 #include "checkpoint/value_repr.h"
@@ -95,6 +96,20 @@ class Shower {
                     escape_for_terminal(text));
   }
 
+  // A few bytes can be seen through as many overlapping windows as one likes.
+  bool repeats_endlessly(const Tensor& tensor) const {
+    constexpr std::uint64_t kTimesRead = 16;
+    constexpr std::uint64_t kSoonRead = 1 << 30;
+    if (tensor.elements() == 0)
+      return false;
+    std::uint64_t bytes = tensor.dtype.size;
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+      if (tensor.stride[i] != 0)
+        bytes *= static_cast<std::uint64_t>(tensor.shape[i]);
+    const std::uint64_t stored = checkpoint_.storages()[tensor.storage].size;
+    return bytes > kSoonRead && bytes / kTimesRead > stored;
+  }
+
   Result<> show_tensor(std::uint32_t node, const Tensor& whole) {
     TensorSlice part;
     const Tensor* tensor = &whole;
@@ -125,7 +140,8 @@ class Shower {
       }
       return {};
     }
-    const bool numbers = tensor->dtype.numeric != Numeric::kOpaque;
+    const bool endless = repeats_endlessly(*tensor);
+    const bool numbers = tensor->dtype.numeric != Numeric::kOpaque && !endless;
     const TensorStatistics found =
         numbers ? TRY(statistics_of(reader_, *tensor)) : TensorStatistics();
     const std::string text = TRY(array_text(reader_, *tensor));
@@ -138,6 +154,9 @@ class Shower {
     }
     if (numbers && tensor->elements() > 0)
       out_ += fmt::format("  {}\n", statistics_text(found));
+    else if (endless)
+      out_ += fmt::format("  no statistics: its {} are views of far fewer\n",
+                          human_bytes(tensor->bytes()));
     out_ += text + "\n";
     return {};
   }

@@ -1,71 +1,17 @@
 #include "report/array_text.h"
 
 #include <algorithm>
-#include <cmath>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "checkpoint/tensor_slice.h"
 #include "checkpoint/tensor_statistics.h"
+#include "report/float_column.h"
 
 namespace postflight {
 namespace {
-
-// A float as numpy writes it with eight digits after the point at most: the
-// shortest digits that tell it from its neighbours of the same precision.
-std::string float_digits(double value, bool single, bool scientific) {
-  if (std::isnan(value))
-    return "nan";
-  if (std::isinf(value))
-    return value < 0 ? "-inf" : "inf";
-  constexpr int kDigits = 8;
-  if (scientific) {
-    std::string text = single ? fmt::format("{:e}", static_cast<float>(value))
-                              : fmt::format("{:e}", value);
-    std::string shortest = single ? fmt::format("{}", static_cast<float>(value))
-                                  : fmt::format("{}", value);
-    // The number of digits that the shortest form has.
-    std::size_t digits = 0;
-    bool leading = true;
-    for (const char c : shortest) {
-      if (c == 'e')
-        break;
-      if (c >= '0' && c <= '9' && (!leading || c != '0')) {
-        leading = false;
-        ++digits;
-      }
-    }
-    const int after = static_cast<int>(
-        std::min<std::size_t>(kDigits, digits > 0 ? digits - 1 : 0));
-    return fmt::format("{:.{}e}", value, after);
-  }
-  std::string text = single ? fmt::format("{}", static_cast<float>(value))
-                            : fmt::format("{}", value);
-  const std::size_t point = text.find('.');
-  if (text.find('e') != text.npos ||
-      (point != text.npos && text.size() - point - 1 > kDigits))
-    text = fmt::format("{:.{}f}", value, kDigits);
-  if (text.find('.') == text.npos)
-    return text + ".";
-  while (text.back() == '0')
-    text.pop_back();
-  return text;
-}
-
-std::string complex_digits(const Dtype& dtype, const std::byte* at) {
-  const Dtype part{.name = "",
-                   .size = dtype.size / 2,
-                   .swap = 1,
-                   .numeric = Numeric::kFloat};
-  const double re = element_value(part, at).value_or(0);
-  const double im = element_value(part, at + part.size).value_or(0);
-  const bool single = part.size <= 4;
-  std::string imaginary = float_digits(im, single, false);
-  if (!imaginary.starts_with('-'))
-    imaginary.insert(0, "+");
-  return float_digits(re, single, false) + imaginary + "j";
-}
 
 std::string opaque_digits(Bytes element) {
   std::string text = "0x";
@@ -82,6 +28,12 @@ class ArrayWriter {
 
   Result<std::string> run() {
     cut_ = tensor_.elements() > options_.whole;
+    // Few dimensions are cut where there are many of them, each of a few.
+    while (edge_ > 1 && most_words() > kMostWords)
+      --edge_;
+    if (most_words() > kMostWords)
+      return fmt::format("({} elements in {} dimensions; show a slice of them)",
+                         tensor_.elements(), tensor_.shape.size());
     index_.resize(tensor_.shape.size());
     TRY(collect(0));
     format();
@@ -91,9 +43,21 @@ class ArrayWriter {
   }
 
  private:
+  static constexpr std::uint64_t kMostWords = 50'000;
+
   bool cut_at(std::size_t dimension) const {
-    return cut_ && static_cast<std::uint64_t>(tensor_.shape[dimension]) >
-                       2 * options_.edge;
+    return cut_ &&
+           static_cast<std::uint64_t>(tensor_.shape[dimension]) > 2 * edge_;
+  }
+
+  // How many elements will be shown, or any number that is too large.
+  std::uint64_t most_words() const {
+    std::uint64_t words = 1;
+    for (std::size_t i = 0; i < tensor_.shape.size() && words <= kMostWords;
+         ++i)
+      words *=
+          cut_at(i) ? 2 * edge_ : static_cast<std::uint64_t>(tensor_.shape[i]);
+    return words;
   }
 
   // Recursion is as deep as the tensor has dimensions, and a tensor with
@@ -110,14 +74,14 @@ class ArrayWriter {
     const bool last = dimension + 1 == tensor_.shape.size();
     const bool cut = cut_at(dimension);
     if (last) {
-      TRY(read({{0, cut ? options_.edge : size, 1, false}}));
+      TRY(read({{0, cut ? edge_ : size, 1, false}}));
       if (cut)
-        TRY(read({{size - options_.edge, options_.edge, 1, false}}));
+        TRY(read({{size - edge_, edge_, 1, false}}));
       return {};
     }
     for (std::uint64_t i = 0; i < size; ++i) {
-      if (cut && i == options_.edge)
-        i = size - options_.edge;
+      if (cut && i == edge_)
+        i = size - edge_;
       index_[dimension] = i;
       TRY(collect(dimension + 1));
     }
@@ -137,58 +101,68 @@ class ArrayWriter {
 
   void format() {
     const Dtype& dtype = tensor_.dtype;
-    const std::size_t size = dtype.size;
-    const bool floating = dtype.numeric == Numeric::kFloat ||
-                          dtype.numeric == Numeric::kBfloat16 ||
-                          dtype.numeric == Numeric::kFloat8;
-    double largest = 0;
-    double smallest = 0;
-    for (std::size_t at = 0; at < bytes_.size(); at += size) {
-      const double value =
-          std::fabs(element_value(dtype, &bytes_[at]).value_or(0));
-      if (!std::isfinite(value) || value == 0)
-        continue;
-      largest = std::max(largest, value);
-      smallest = smallest == 0 ? value : std::min(smallest, value);
+    switch (dtype.numeric) {
+      case Numeric::kFloat:
+      case Numeric::kBfloat16:
+      case Numeric::kFloat8:
+        return format_floats();
+      case Numeric::kComplex:
+        return format_complex();
+      default:
+        break;
     }
-    const bool scientific =
-        floating && largest > 0 &&
-        (largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1000);
-    for (std::size_t at = 0; at < bytes_.size(); at += size)
-      shown_.push_back(digits(&bytes_[at], scientific));
-    if (!floating || scientific) {
-      pad_left();
+    for (std::size_t at = 0; at < bytes_.size(); at += dtype.size)
+      words_.push_back(digits(&bytes_[at]));
+    std::size_t width = 0;
+    for (const std::string& word : words_)
+      width = std::max(width, word.size());
+    if (dtype.numeric == Numeric::kBoolean && !tensor_.shape.empty())
+      width = std::string_view("False").size();
+    for (std::string& word : words_)
+      word.insert(0, width - word.size(), ' ');
+  }
+
+  void format_floats() {
+    const FloatPrecision precision = FloatPrecision::of(tensor_.dtype);
+    std::vector<double> values;
+    for (std::size_t at = 0; at < bytes_.size(); at += tensor_.dtype.size)
+      values.push_back(*element_value(tensor_.dtype, &bytes_[at]));
+    if (tensor_.shape.empty()) {
+      words_.push_back(float_text(values[0], precision));
       return;
     }
-    // Points stand below each other.
-    std::size_t left = 0;
-    std::size_t right = 0;
-    for (const std::string& one : shown_) {
-      const std::size_t point = std::min(one.find('.'), one.size());
-      left = std::max(left, point);
-      right = std::max(right, one.size() - point);
+    const FloatColumn column(values, precision);
+    for (const double value : values)
+      words_.push_back(column.text(value));
+  }
+
+  void format_complex() {
+    const FloatPrecision precision = FloatPrecision::of(tensor_.dtype);
+    const Dtype part{.name = "",
+                     .size = tensor_.dtype.size / 2,
+                     .swap = 1,
+                     .numeric = Numeric::kFloat};
+    std::vector<double> reals;
+    std::vector<double> imaginaries;
+    for (std::size_t at = 0; at < bytes_.size(); at += tensor_.dtype.size) {
+      reals.push_back(*element_value(part, &bytes_[at]));
+      imaginaries.push_back(*element_value(part, &bytes_[at + part.size]));
     }
-    for (std::string& one : shown_) {
-      const std::size_t point = std::min(one.find('.'), one.size());
-      if (point == one.size()) {  // nan, inf
-        one.insert(0, left + right > one.size() ? left + right - one.size() : 0,
-                   ' ');
-        continue;
-      }
-      one.append(right - (one.size() - point), ' ');
-      one.insert(0, left - point, ' ');
+    if (tensor_.shape.empty()) {
+      words_.push_back(complex_text(reals[0], imaginaries[0], precision));
+      return;
+    }
+    const FloatColumn first(reals, precision);
+    const FloatColumn second(imaginaries, precision,
+                             FloatColumn::Sign::kAlways);
+    for (std::size_t i = 0; i < reals.size(); ++i) {
+      std::string imaginary = second.text(imaginaries[i]);
+      imaginary.insert(imaginary.find_last_not_of(' ') + 1, "j");
+      words_.push_back(first.text(reals[i]) + imaginary);
     }
   }
 
-  void pad_left() {
-    std::size_t width = 0;
-    for (const std::string& one : shown_)
-      width = std::max(width, one.size());
-    for (std::string& one : shown_)
-      one.insert(0, width - one.size(), ' ');
-  }
-
-  std::string digits(const std::byte* at, bool scientific) const {
+  std::string digits(const std::byte* at) const {
     const Dtype& dtype = tensor_.dtype;
     switch (dtype.numeric) {
       case Numeric::kBoolean:
@@ -201,65 +175,75 @@ class ArrayWriter {
         if (dtype.size == 8)
           return fmt::format("{}", load_little_endian<std::uint64_t>(at));
         return fmt::format("{}", *element_value(dtype, at));
-      case Numeric::kComplex:
-        return complex_digits(dtype, at);
-      case Numeric::kOpaque:
-        return opaque_digits({at, dtype.size});
       default:
-        return float_digits(*element_value(dtype, at), dtype.size <= 4,
-                            scientific);
+        return opaque_digits({at, dtype.size});
     }
   }
 
   void write(std::size_t dimension, std::size_t& next) {
     if (tensor_.shape.empty()) {
-      text_ += shown_.empty() ? "" : shown_[0];
+      text_ += words_[0];
       return;
     }
-    const auto size = static_cast<std::uint64_t>(tensor_.shape[dimension]);
-    const bool last = dimension + 1 == tensor_.shape.size();
-    const bool cut = cut_at(dimension);
     text_ += "[";
-    std::size_t column = dimension + 1;
-    for (std::uint64_t i = 0; i < size; ++i) {
-      if (i > 0 && !last) {
-        text_.append(tensor_.shape.size() - dimension - 1, '\n');
-        text_.append(dimension + 1, ' ');
-      }
-      if (cut && i == options_.edge) {
-        text_ += last ? " ..." : "...";
-        column += 4;
-        i = size - options_.edge;
-        if (!last) {
-          text_.append(tensor_.shape.size() - dimension - 1, '\n');
-          text_.append(dimension + 1, ' ');
+    if (dimension + 1 == tensor_.shape.size()) {
+      write_row(next);
+    } else {
+      const auto size = static_cast<std::uint64_t>(tensor_.shape[dimension]);
+      const std::string between =
+          std::string(tensor_.shape.size() - dimension - 1, '\n') +
+          std::string(dimension + 1, ' ');
+      for (std::uint64_t i = 0; i < size; ++i) {
+        if (i > 0)
+          text_ += between;
+        if (cut_at(dimension) && i == edge_) {
+          text_ += "..." + between;
+          i = size - edge_;
         }
-      }
-      if (!last) {
         write(dimension + 1, next);
-        continue;
       }
-      const std::string& one = shown_[next++];
-      if (i > 0 && column + 1 + one.size() > options_.width) {
-        text_ += "\n" + std::string(dimension + 1, ' ');
-        column = dimension + 1;
-      } else if (i > 0) {
-        text_ += " ";
-        ++column;
-      }
-      text_ += one;
-      column += one.size();
     }
     text_ += "]";
+  }
+
+  // The innermost dimension, in lines that leave room for the brackets.
+  void write_row(std::size_t& next) {
+    const std::size_t dimensions = tensor_.shape.size();
+    const std::size_t width =
+        options_.width - std::min(options_.width, dimensions);
+    const auto size = static_cast<std::uint64_t>(tensor_.shape.back());
+    std::string line(dimensions, ' ');
+    const std::size_t begin = text_.size();
+    const auto add = [&](std::string_view word) {
+      if (line.size() + word.size() > width && line.size() > dimensions) {
+        line.erase(line.find_last_not_of(' ') + 1);
+        text_ += line + "\n";
+        line.assign(dimensions, ' ');
+      }
+      line += word;
+    };
+    for (std::uint64_t i = 0; i < size; ++i) {
+      if (i > 0)
+        line += ' ';
+      if (cut_at(dimensions - 1) && i == edge_) {
+        add("...");
+        line += ' ';
+        i = size - edge_;
+      }
+      add(words_[next++]);
+    }
+    text_ += line;
+    text_.erase(begin, dimensions);  // where the brackets are
   }
 
   const TensorReader& reader_;
   const Tensor& tensor_;
   const ArrayTextOptions& options_;
+  std::uint64_t edge_ = options_.edge;
   bool cut_ = false;
   std::vector<std::uint64_t> index_;
   std::vector<std::byte> bytes_;
-  std::vector<std::string> shown_;
+  std::vector<std::string> words_;
   std::string text_;
 };
 

@@ -2,7 +2,9 @@
 
 #include "base/test_files.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/tensor_digest.h"
+#include "checkpoint/tensor_statistics.h"
 #include "checkpoint/torch_maker.h"
 #include "checkpoint/verification.h"
 
@@ -78,22 +80,34 @@ TEST(HostileCheckpoint, EveryFlippedByteIsHarmless) {
 
 TEST(HostileCheckpoint, RepeatsNoByteWithoutEnd) {
   Builder builder;
-  const Value root = make_tensor(
-      builder, {.count = 1, .shape = {std::int64_t{1} << 50}, .stride = {0}});
+  const Value root = builder.dict();
+  const Value tensor = make_tensor(
+      builder,
+      {.count = 1, .shape = {3, std::int64_t{1} << 50}, .stride = {0, 0}});
+  builder.set_item(root, "a", tensor);
+  builder.set_item(root, "b", tensor);
   const TemporaryFolder folder = scratch_folder();
-  write_file(folder.path() / "x.pt",
-             torch_file(root, {{{"0", std::string(4, '\0')}}}));
-  const Checkpoint checkpoint = must(Checkpoint::open(folder.path() / "x.pt"));
-  const std::uint32_t node = 0;
-  std::string error;
+  const std::filesystem::path path = folder.path() / "checkpoint_0.pt";
+  write_file(path, torch_file(root, {{{"0", std::string(4, '\0')}}}));
+  const Checkpoint checkpoint = must(Checkpoint::open(path));
+  const std::uint32_t nodes[] = {1, 2};
+  std::vector<std::string> errors;
   ASSERT_TRUE(
-      digest_tensors(checkpoint, std::span(&node, 1), {}, Limits(),
+      digest_tensors(checkpoint, nodes, {}, Limits(),
                      [&](std::uint32_t, const Result<std::string>& digest) {
-                       error = message_of(digest);
+                       errors.push_back(message_of(digest));
                      }));
-  EXPECT_EQ(error,
-            "its 4503599627370496 bytes repeat far fewer; all together are "
-            "more than allowed (max_materialised_bytes)");
+  const std::string error =
+      "its 13510798882111488 bytes repeat far fewer; all together are more "
+      "than allowed (max_materialised_bytes)";
+  EXPECT_EQ(errors, std::vector<std::string>(2, error));
+  EXPECT_EQ(message_of(CheckpointReader(0).read(folder.path())), "a: " + error);
+  // What they are like is that of the one that there is.
+  const TensorStatistics found =
+      must(statistics_of(TensorReader(checkpoint), checkpoint.tensors()[0]));
+  EXPECT_EQ(found.elements, 3ULL << 50);
+  EXPECT_EQ(found.zero, 3ULL << 50);
+  EXPECT_EQ(found.maximum, 0);
 }
 
 }  // namespace

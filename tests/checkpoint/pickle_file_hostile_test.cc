@@ -66,7 +66,7 @@ TEST(PickleFileLimits, RefusesARecordThatInflatesTooMuch) {
 
 TEST(PickleFileLimits, RefusesRecordsThatInflateTooMuchTogether) {
   const std::string contents = "N." + std::string(3 << 20, '\0');
-  std::vector<MadeEntry> entries;
+  std::vector<MadeZipEntry> entries;
   for (int i = 0; i < 5; ++i)
     entries.push_back({.name = fmt::format("{}.pkl", i),
                        .contents = contents,
@@ -93,11 +93,11 @@ TEST(PickleFileLimits, RefusesValuesOfAnInflatedBomb) {
 
 TEST(PickleFileLimits, LooksAtOverlappingRecordsForAWhileOnly) {
   // A hundred entries that all point to the first one's bytes.
-  std::vector<MadeEntry> entries(100, {.name = "a.pkl",
-                                       .contents = "",
-                                       .compressed_size = 30'000,
-                                       .size = 30'000,
-                                       .header_offset = 0});
+  std::vector<MadeZipEntry> entries(100, {.name = "a.pkl",
+                                          .contents = "",
+                                          .compressed_size = 30'000,
+                                          .size = 30'000,
+                                          .header_offset = 0});
   entries[0] = {.name = "a.pkl", .contents = times(15'000, "N0")};
   const std::string bytes = make_zip(entries);
   const Result<PickleFile> file = read(bytes);

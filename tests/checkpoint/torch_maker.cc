@@ -56,9 +56,9 @@ Value make_tensor(Builder& builder, const MadeTensor& tensor) {
 }
 
 std::string torch_file(const Value& root, const MadeFile& file) {
-  std::vector<MadeEntry> entries;
+  std::vector<MadeZipEntry> entries;
   const auto add = [&](const std::string& name, const std::string& contents) {
-    MadeEntry entry;
+    MadeZipEntry entry;
     entry.name = "made/" + name;
     entry.contents = contents;
     entry.deflated = file.deflated;

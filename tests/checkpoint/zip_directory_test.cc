@@ -208,7 +208,7 @@ TEST(ZipDirectory, TakesOffsetsFromTheLocalHeader) {
 }
 
 TEST(ZipDirectory, RootIsTheFirstFolder) {
-  const auto root = [](const std::vector<MadeEntry>& entries) {
+  const auto root = [](const std::vector<MadeZipEntry>& entries) {
     const std::string file = make_zip(entries);
     const auto found = directory_of(file).root();
     return found ? std::string(*found) : "none";
@@ -304,7 +304,7 @@ TEST(ZipDirectory, SaysWhatItCannotDecode) {
 
 TEST(ZipDirectory, RefusesContentsThatAreNotAsStated) {
   const std::string zeros(100'000, '\0');
-  const auto inflated = [&](MadeEntry entry, const Limits& limits = {}) {
+  const auto inflated = [&](MadeZipEntry entry, const Limits& limits = {}) {
     entry.name = "a/x";
     entry.deflated = true;
     entry.contents = zeros;
@@ -382,7 +382,7 @@ TEST(ZipDirectory, EveryFlippedBitStaysWithinLimits) {
 RC_GTEST_PROP(ZipDirectory, ReadsBackWhatWasMade,
               (const std::vector<std::pair<std::string, std::string>>& made,
                bool deflated, bool zip64, const std::string& before)) {
-  std::vector<MadeEntry> entries;
+  std::vector<MadeZipEntry> entries;
   for (const auto& [name, contents] : made)
     entries.push_back({.name = name,
                        .contents = contents,

@@ -57,7 +57,7 @@ TEST(ZipEnd, ReadsAComment) {
 }
 
 TEST(ZipEnd, NamesEndRecordsThatDisagree) {
-  const std::vector<MadeEntry> entries = {{.name = "a/x"}, {.name = "a/y"}};
+  const std::vector<MadeZipEntry> entries = {{.name = "a/x"}, {.name = "a/y"}};
   EXPECT_THAT(
       end_findings_of(make_zip(entries, {.zip64 = true, .narrow_entries = 1})),
       ElementsAre("error zip_end_mismatch [byte 240]: the archive's two end "

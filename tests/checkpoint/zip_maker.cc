@@ -32,7 +32,7 @@ std::string deflated(const std::string& data) {
   return out;
 }
 
-void put_local(std::string& out, const MadeEntry& entry) {
+void put_local(std::string& out, const MadeZipEntry& entry) {
   const std::string& name = entry.local_name.value_or(entry.name);
   out += "PK\3\4";
   put<std::uint16_t>(out, 20);
@@ -44,7 +44,7 @@ void put_local(std::string& out, const MadeEntry& entry) {
   out += name + entry.local_extra;
 }
 
-void put_entry(std::string& out, const MadeEntry& entry,
+void put_entry(std::string& out, const MadeZipEntry& entry,
                std::uint64_t compressed_size, std::uint64_t offset) {
   const std::uint64_t packed = entry.compressed_size.value_or(compressed_size);
   const std::uint64_t size = entry.size.value_or(entry.contents.size());
@@ -77,11 +77,11 @@ void put_entry(std::string& out, const MadeEntry& entry,
 
 }  // namespace
 
-std::string make_zip(const std::vector<MadeEntry>& entries,
+std::string make_zip(const std::vector<MadeZipEntry>& entries,
                      const MadeEnd& end) {
   std::string out;
   std::string directory;
-  for (const MadeEntry& entry : entries) {
+  for (const MadeZipEntry& entry : entries) {
     const std::uint64_t at = out.size();
     const std::string payload =
         entry.deflated ? deflated(entry.contents) : entry.contents;

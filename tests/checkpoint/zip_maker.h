@@ -9,7 +9,7 @@ namespace postflight {
 
 // Zip archives for tests, right unless told otherwise: each optional field
 // replaces what the archive would truthfully say.
-struct MadeEntry {
+struct MadeZipEntry {
   std::string name = {};
   std::string contents = {};
   bool deflated = false;
@@ -38,7 +38,7 @@ struct MadeEnd {
   std::optional<std::uint16_t> narrow_entries = {};  // in the 32-bit end record
 };
 
-std::string make_zip(const std::vector<MadeEntry>& entries,
+std::string make_zip(const std::vector<MadeZipEntry>& entries,
                      const MadeEnd& end = {});
 
 }  // namespace postflight
