@@ -39,7 +39,26 @@ std::string normalize(std::string& text) {
   return "";
 }
 
+constexpr char kGuard = '\x1f';
+
+// Takes the mark off that guard_words() put there.
+std::string unguard(std::string& text) {
+  if (text.ends_with(kGuard))
+    text.pop_back();
+  return "";
+}
+
 }  // namespace
+
+void guard_words(std::vector<std::string>& words) {
+  for (std::string& word : words)
+    if (word.ends_with(']') || word.ends_with(kGuard))
+      word += kGuard;
+}
+
+void erase_guards(std::string& text) {
+  std::erase(text, kGuard);
+}
 
 Parameter& Parameter::required() {
   option_->required();
@@ -85,6 +104,8 @@ Parameter CommandArguments::option(const std::string& names, Target& target,
   using Value = typename Element<Target>::Type;
   if constexpr (std::is_integral_v<Value>)
     option->transform(CLI::Validator(normalize<Value>, ""));
+  else
+    option->transform(CLI::Validator(unguard, ""));
   return Parameter(option);
 }
 

@@ -11,6 +11,12 @@ class Option;
 
 namespace postflight {
 
+// CLI11 takes a word like [a,b] for a list of words, of a positional too. Words
+// reach it with a mark behind that bracket, which every text that is declared
+// here loses again; whoever else shows a word removes it with erase_guards().
+void guard_words(std::vector<std::string>& words);
+void erase_guards(std::string& text);
+
 // One option or positional that was declared, to say more about it. Valid
 // while the program's description lives.
 class Parameter {
@@ -23,7 +29,7 @@ class Parameter {
   // Of a list: "a,b" is two values.
   Parameter& separated_by(char delimiter);
   // Of a list: each value has the option before it (-w a -w b). Otherwise an
-  // option takes all the words that follow it.
+  // option takes all the words that follow it, be they meant for it or not.
   Parameter& one_value_each();
   // Of a list that may be absent: if it is there, it isn't empty.
   Parameter& at_least_one();

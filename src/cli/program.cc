@@ -110,12 +110,19 @@ std::string misuse(const CLI::App& program, const CLI::ParseError& error) {
   std::vector<std::string> extras = program.remaining(true);
   // What follows is a program to run, and is not looked at.
   extras.erase(std::ranges::find(extras, "--"), extras.end());
-  if (extras.empty())
-    return fmt::format("{} ({} --help)", error.what(), command);
-  const std::string& word = extras.front();
-  const bool is_option = word.starts_with('-');
+  if (extras.empty()) {
+    std::string text = error.what();
+    erase_guards(text);
+    return fmt::format("{} ({} --help)", text, command);
+  }
+  std::string& word = extras.front();
+  erase_guards(word);
+  const bool runs = app->get_subcommands({}).empty();
   std::string text = fmt::format("'{}' is no {} of {}", word,
-                                 is_option ? "option" : "command", command);
+                                 word.starts_with('-') ? "option"
+                                 : runs                ? "argument"
+                                                       : "command",
+                                 command);
   if (const auto meant = suggestion(word, known_words(*app)))
     text += fmt::format("; did you mean {}?", *meant);
   return fmt::format("{} ({} --help)", text, command);
@@ -151,6 +158,7 @@ int run_program(int argc, char** argv) {
       Session({}).complain(spelt.error());
       return static_cast<int>(Exit::kCouldNotLook);
     }
+  guard_words(arguments);
   try {
     // CLI11 takes them from the end.
     std::ranges::reverse(arguments);
