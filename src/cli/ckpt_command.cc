@@ -55,10 +55,16 @@ void add_checkpoint_options(CommandArguments& arguments,
 }
 
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
-  arguments.option("--keys", options.keys, "GLOB...",
-                   "Only keys that match; * is any text, ? any character");
-  arguments.option("--regex", options.expressions, "RE2...",
-                   "Only keys in which this regular expression is found");
+  arguments
+      .option("--keys", options.keys, "GLOB",
+              "Only keys that match; * is any text, ? any character. For "
+              "several, again")
+      .one_value_each();
+  arguments
+      .option("--regex", options.expressions, "RE2",
+              "Only keys in which this regular expression is found. For "
+              "several, again")
+      .one_value_each();
 }
 
 void add_threads_option(CommandArguments& arguments,
