@@ -123,7 +123,7 @@ Result<Format> add_file(const std::filesystem::path& path,
       return tl::unexpected(std::move(format.error()).in(path.string()));
     return format;
   }
-  if (is_safetensors(bytes))
+  if (is_safetensors(bytes) || path.extension() == ".safetensors")
     return named(add_safetensors(file, context), Format::kSafetensors);
   if (has_tar_magic(bytes) || looks_like_tar(bytes))
     return named(add_tar(file, context), Format::kTar);

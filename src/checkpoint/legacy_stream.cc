@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/pickle_streams.h"
@@ -64,7 +65,7 @@ class LegacyStream {
   }
 
   std::uint32_t resolve(const Value& id, StorageReference& reference) {
-    if (!read_storage_id(id, reference))
+    if (!read_storage_id(id, reference) || !reference.dtype.known())
       return kNoIndex;
     const auto [known, fresh] = known_.try_emplace(reference.key);
     if (fresh) {
@@ -104,20 +105,38 @@ class LegacyStream {
       return fail(ErrorKind::kCorrupt,
                   "its list of storages is no list but something else");
     std::uint64_t whole = 0;
-    for (const Value& key : keys.items()) {
-      if (!key.is(Kind::kString) && !key.is(Kind::kLegacyString))
+    std::optional<std::string_view> unknown;  // what hides all that follow
+    for (std::size_t i = 0; i < keys.items().size(); ++i) {
+      const Value& key = keys.items()[i];
+      if (!is_text(key))
         return fail(ErrorKind::kCorrupt, "a key of a storage is no text");
       const auto known = known_.find(key.text());
       if (known == known_.end()) {
-        // Its element size is not known, so neither is where the next begins.
+        if (const auto end = end_of_unknown(keys.items().subspan(i + 1))) {
+          checkpoint_.findings.push_back(
+              {"unused_storage", Severity::kWarning,
+               fmt::format("storage '{}' is used by no tensor", key.text()),
+               fmt::format("byte {}", at_)});
+          at_ = *end;
+          ++whole;
+          continue;
+        }
         checkpoint_.findings.push_back(
             {"unused_storage", Severity::kError,
              fmt::format("storage '{}' is used by no tensor, so that what "
                          "follows it cannot be found",
                          key.text()),
              fmt::format("byte {}", at_)});
-        return {};
+        unknown = key.text();
+        break;
       }
+      if (known->second.found)
+        checkpoint_.findings.push_back(
+            {"duplicate_storage", Severity::kError,
+             fmt::format("storage '{}' stands in the stream more than once; "
+                         "torch takes the last",
+                         key.text()),
+             fmt::format("byte {}", at_)});
       Storage& storage = checkpoint_.tree.storages[known->second.storage];
       const std::uint64_t left = data_.size() - at_;
       if (left < sizeof(std::int64_t) ||
@@ -138,6 +157,16 @@ class LegacyStream {
       at_ += storage.size;
       ++whole;
     }
+    if (unknown)
+      for (auto& [key, known] : known_)
+        if (!known.found)
+          checkpoint_.tree.storages[known.storage].problem =
+              checkpoint_.tree.keep(
+                  fmt::format("storage '{}' comes after '{}', whose size "
+                              "is not known, and cannot be found",
+                              key, *unknown));
+    if (unknown)
+      return {};
     if (whole < keys.items().size())
       broke_off(
           fmt::format("the stream ends inside its storages: {} of {} are whole",
@@ -153,6 +182,47 @@ class LegacyStream {
         storage.problem = checkpoint_.tree.keep(
             fmt::format("storage '{}' is not in the stream's list", key));
     return {};
+  }
+
+  // Where a storage ends whose element size nobody states: where the next one
+  // begins as it should, or the file ends, for one size alone.
+  std::optional<std::uint64_t> end_of_unknown(
+      std::span<const Value> following) const {
+    const auto count_at = [this](std::uint64_t at) {
+      return at <= data_.size() && data_.size() - at >= sizeof(std::uint64_t)
+                 ? std::optional(load_little_endian<std::uint64_t>(
+                       data_.bytes().data() + at))
+                 : std::nullopt;
+    };
+    const auto next = following.empty() || !is_text(following[0])
+                          ? known_.end()
+                          : known_.find(following[0].text());
+    const auto count = count_at(at_);
+    std::optional<std::uint64_t> found;
+    for (const std::uint64_t size : {1, 2, 4, 8, 16}) {
+      const auto bytes = count ? checked_multiply(*count, size) : std::nullopt;
+      const auto end = bytes ? checked_add(*bytes, at_ + sizeof(std::uint64_t))
+                             : std::nullopt;
+      if (!end || *end > data_.size())
+        break;
+      const auto stated = count_at(*end);
+      const bool fits =
+          following.empty()
+              ? *end == data_.size()
+              : next != known_.end() && stated &&
+                    checked_multiply(*stated,
+                                     std::uint64_t{next->second.dtype.size}) ==
+                        checkpoint_.tree.storages[next->second.storage].size;
+      if (fits && found)
+        return std::nullopt;
+      if (fits)
+        found = end;
+    }
+    return found;
+  }
+
+  static bool is_text(const Value& value) {
+    return value.is(Kind::kString) || value.is(Kind::kLegacyString);
   }
 
   void broke_off(const std::string& how) {

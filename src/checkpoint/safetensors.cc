@@ -52,6 +52,11 @@ class Safetensors {
     const Value root = TRY(parse_json(header, *data_.builders.back()));
     if (!root.is(Kind::kDict))
       return fail(ErrorKind::kCorrupt, "its header is no JSON object");
+    const std::string_view text = as_text(header);
+    if (const std::string_view padding = text.substr(text.rfind('}') + 1);
+        padding.find_first_not_of(' ') != padding.npos)
+      report("safetensors_padding", Severity::kError,
+             "its header is filled up with something else than spaces");
     const std::uint32_t top =
         context_.items_only
             ? context_.parent
@@ -68,11 +73,7 @@ class Safetensors {
   Result<> add_entry(const Pair& pair, std::uint32_t top) {
     const std::string_view name = pair.key.text();
     if (name == "__metadata__") {
-      if (pair.value.is(Kind::kDict))
-        for (const Pair& field : pair.value.pairs())
-          if (field.value.is(Kind::kString))
-            checkpoint_.properties.emplace_back(field.key.text(),
-                                                field.value.text());
+      add_metadata(pair.value);
       return {};
     }
     if (!pair.value.is(Kind::kDict))
@@ -102,6 +103,32 @@ class Safetensors {
     return {};
   }
 
+  void add_metadata(const Value& metadata) {
+    bool texts = metadata.is(Kind::kDict);
+    const std::span<const Pair> fields =
+        texts ? metadata.pairs() : std::span<const Pair>();
+    for (const Pair& field : fields) {
+      if (field.value.is(Kind::kString))
+        checkpoint_.properties.emplace_back(field.key.text(),
+                                            field.value.text());
+      else
+        texts = false;
+    }
+    if (!texts)
+      report("safetensors_metadata", Severity::kError,
+             "its __metadata__ is no object of texts");
+  }
+
+  // Four elements of six bits lie in three bytes: shown as those bytes.
+  static std::vector<std::int64_t> shape_in_bytes(
+      const std::vector<std::int64_t>& shape, std::uint64_t size) {
+    std::vector<std::int64_t> bytes = shape;
+    if (bytes.empty() || bytes.back() % 4 != 0)
+      return {static_cast<std::int64_t>(size)};
+    bytes.back() = bytes.back() / 4 * 3;
+    return bytes;
+  }
+
   void add_tensor(std::string_view name, std::string_view dtype_text,
                   const std::vector<std::int64_t>& shape, Extent extent,
                   std::uint32_t top) {
@@ -121,8 +148,12 @@ class Safetensors {
         dtype_of_safetensors(dtype_text).value_or(Dtype{.name = dtype_text});
     if (dtype_text == "F4")
       dtype.size = 1, dtype.per_byte = 2;
+    const bool six_bits = dtype_text == "F6_E2M3" || dtype_text == "F6_E3M2";
+    if (six_bits)
+      dtype.size = 1;
     const auto index = static_cast<std::uint32_t>(tree_.storages.size() - 1);
-    const std::uint32_t tensor = tree_.add_plain_tensor(dtype, shape, index);
+    const std::uint32_t tensor = tree_.add_plain_tensor(
+        dtype, six_bits ? shape_in_bytes(shape, extent.size) : shape, index);
     Tensor& made = tree_.tensors[tensor];
     if (!made.dtype.known() && made.problem.empty() && made.elements() > 0) {
       if (extent.size % made.elements() == 0 &&

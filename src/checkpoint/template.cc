@@ -44,7 +44,11 @@ Result<Template> convert(const Value& value, int depth) {
         !shape->is(Kind::kList))
       return fail(ErrorKind::kUsage,
                   "a $tensor in the template needs a dtype and a shape");
-    made.dtype = dtype->text();
+    std::string_view name = dtype->text();
+    constexpr std::string_view kTorch = "torch.";
+    if (name.starts_with(kTorch))
+      name.remove_prefix(kTorch.size());
+    made.dtype = name;
     for (const Value& size : shape->items()) {
       if (!size.is(Kind::kInteger))
         return fail(ErrorKind::kUsage,

@@ -135,6 +135,7 @@ void add_part(TensorDescription& to, std::string_view name,
 }  // namespace
 
 bool read_storage_id(const Value& id, StorageReference& reference) {
+  constexpr std::string_view kStorage = "Storage";
   const std::span<const Value> parts = tuple_items(id);
   if (parts.size() < 5 ||
       !(parts[0].is(Kind::kString) || parts[0].is(Kind::kLegacyString)) ||
@@ -143,15 +144,21 @@ bool read_storage_id(const Value& id, StorageReference& reference) {
   const auto is_text = [](const Value& value) {
     return value.is(Kind::kString) || value.is(Kind::kLegacyString);
   };
-  const Dtype* const dtype = dtype_of_storage(parts[1].global().name);
+  const std::string_view storage_class = parts[1].global().name;
+  const Dtype* const known = dtype_of_storage(storage_class);
+  if (known == nullptr && !storage_class.ends_with(kStorage))
+    return false;
+  // One from after our time may still have its bytes listed.
+  const Dtype dtype =
+      known != nullptr ? *known
+                       : Dtype{.name = storage_class.substr(
+                                   0, storage_class.size() - kStorage.size())};
   const auto count = size_of(parts[4]);
   const bool numbered = parts[2].is(Kind::kInteger);  // as packages have it
-  if (!dtype || !(is_text(parts[2]) || numbered) || !is_text(parts[3]) ||
-      !count)
+  if (!(is_text(parts[2]) || numbered) || !is_text(parts[3]) || !count ||
+      __builtin_mul_overflow(*count, dtype.size, &reference.bytes))
     return false;
-  if (__builtin_mul_overflow(*count, dtype->size, &reference.bytes))
-    return false;
-  reference.dtype = *dtype;
+  reference.dtype = dtype;
   reference.device = parts[3].text();
   if (numbered)
     reference.number = parts[2].integer();

@@ -53,8 +53,8 @@ Result<> send(const ExportSink& sink, std::string_view text) {
   return sink(as_bytes(text));
 }
 
-// numpy's own file format, version 1: a dict as Python writes it, padded so
-// that the elements begin at a multiple of 64.
+// numpy's own file format: a dict as Python writes it, padded so that the
+// elements begin at a multiple of 64. Version 2 is for one that is very long.
 std::string npy_header(const Tensor& tensor) {
   const std::string_view known = numpy_name(tensor.dtype);
   const std::uint64_t size = tensor.dtype.per_byte > 1 ? 1 : tensor.dtype.size;
@@ -73,15 +73,20 @@ std::string npy_header(const Tensor& tensor) {
   std::string dict =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                   type, shape);
-  constexpr std::size_t kBefore = 10;
   constexpr std::size_t kMultiple = 64;
-  while ((kBefore + dict.size() + 1) % kMultiple != 0)
+  constexpr std::size_t kMostOfFirst = 0xffff - kMultiple;
+  const bool first = dict.size() < kMostOfFirst;
+  const std::size_t before = first ? 10 : 12;
+  while ((before + dict.size() + 1) % kMultiple != 0)
     dict += ' ';
   dict += '\n';
   std::string header = "\x93NUMPY";
-  header += '\1';
+  header += first ? '\1' : '\2';
   header += '\0';
-  append_number(header, static_cast<std::uint16_t>(dict.size()));
+  if (first)
+    append_number(header, static_cast<std::uint16_t>(dict.size()));
+  else
+    append_number(header, static_cast<std::uint32_t>(dict.size()));
   return header + dict;
 }
 
@@ -98,6 +103,12 @@ class NpzWriter {
     while (!names_.insert(stem).second)
       stem += '_';
     const std::string name = stem + ".npy";
+    constexpr std::size_t kMostName = 0xffff;
+    if (name.size() > kMostName)
+      return fail(ErrorKind::kUnsupported,
+                  "a key of {} bytes is too long for a name in an .npz, which "
+                  "has up to {}; write safetensors or raw bytes",
+                  named.name.size(), kMostName);
     Entry entry{name, at_, 0, 0};
     std::string local(kLocalSignature);
     append_number(local, std::uint16_t{45});
@@ -206,7 +217,14 @@ Result<> write_safetensors(const TensorReader& reader,
                            const ExportSink& sink) {
   // As its own writer does it: by falling element size, then by name.
   std::vector<const NamedTensor*> order;
+  std::set<std::string_view> names = {"__metadata__"};  // which it keeps
   for (const NamedTensor& named : tensors) {
+    if (!names.insert(named.name).second)
+      return fail(
+          ErrorKind::kUnsupported,
+          "{} can't be the name of a tensor in safetensors, or would be "
+          "of two; pick others by --keys, or write .npz",
+          named.name);
     if (safetensors_name(named.tensor->dtype).empty())
       return fail(ErrorKind::kUnsupported,
                   "{}: safetensors has no dtype {}; write .npz or raw bytes",

@@ -24,8 +24,12 @@ Result<std::optional<std::int64_t>> number(std::string_view text) {
   if (text.empty())
     return std::optional<std::int64_t>();
   std::int64_t value = 0;
+  const std::string_view digits =
+      text.starts_with('+') && text.size() > 1 && is_digit(text[1])
+          ? text.substr(1)
+          : text;
   const auto read =
-      std::from_chars(text.data(), text.data() + text.size(), value);
+      std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size())
     return fail(ErrorKind::kUsage, "'{}' in a slice is no number", text);
   return std::optional(value);
@@ -81,8 +85,12 @@ Result<std::vector<SliceRange>> parse_slice(
   std::vector<std::string_view> parts = split(inner, ',');
   if (parts.size() == 1 && parts[0].empty())
     parts.clear();
-  const auto rest = std::ranges::find(parts, "...");
-  const bool open = rest != parts.end();
+  if (parts.size() > 1 && parts.back().empty())  // [0,] as Python has it
+    parts.pop_back();
+  const auto ellipses = std::ranges::count(parts, "...");
+  if (ellipses > 1)
+    return fail(ErrorKind::kUsage, "the slice {} has two ellipses", text);
+  const bool open = ellipses == 1;
   if (parts.size() - (open ? 1 : 0) > shape.size())
     return fail(ErrorKind::kUsage,
                 "the slice {} has more dimensions than the tensor, which has "
@@ -96,8 +104,6 @@ Result<std::vector<SliceRange>> parse_slice(
         ranges.push_back(whole(shape[ranges.size()]));
       continue;
     }
-    if (ranges.size() >= shape.size())
-      return fail(ErrorKind::kUsage, "the slice {} has two ellipses", text);
     ranges.push_back(
         TRY(parse_range(part, shape[ranges.size()], ranges.size())));
   }
@@ -112,6 +118,15 @@ TensorSlice slice_tensor(const Tensor& tensor,
   slice.tensor = tensor;
   if (tensor.in_part)
     slice.tensor.problem = {};
+  // Several elements share a byte there.
+  const bool all = std::ranges::equal(
+      ranges, tensor.shape, [](const SliceRange& range, std::int64_t size) {
+        return !range.drop && range.step == 1 &&
+               range.count == static_cast<std::uint64_t>(size);
+      });
+  if (tensor.dtype.per_byte > 1 && !all && slice.tensor.problem.empty())
+    slice.tensor.problem =
+        "its elements are packed, so it can be had as a whole only";
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const SliceRange& range = ranges[i];
     const auto stride = static_cast<std::uint64_t>(tensor.stride[i]);

@@ -192,6 +192,8 @@ class TorchZip {
             : find_record(prefix, reference.key, suffix);
     if (entry == nullptr)
       return missing(reference);
+    if (!reference.dtype.known())
+      reference.bytes = entry->size;
     if (const std::uint32_t known =
             storage_of_[static_cast<std::size_t>(entry - entries_.data())];
         known != kNoIndex)

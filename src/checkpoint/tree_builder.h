@@ -29,7 +29,8 @@ using StorageResolver =
     std::function<std::uint32_t(const Value& id, StorageReference& reference)>;
 
 // Reads ("storage", class, key, device, count) into an empty reference. False
-// if the id is something else.
+// if the id is something else. Of a class that we do not know, the dtype is
+// unknown and there are no bytes.
 bool read_storage_id(const Value& id, StorageReference& reference);
 
 // Nothing if it is no tuple.

@@ -52,7 +52,8 @@ Wanted wanted_of(const Machine& machine) {
     for (const Value& argument : object->arguments.items()) {
       StorageReference reference;
       if (!argument.is(Kind::kPersistent) ||
-          !read_storage_id(argument.persistent_id(), reference))
+          !read_storage_id(argument.persistent_id(), reference) ||
+          !reference.dtype.known())
         continue;
       wanted.sizes.emplace(reference.key, reference.bytes);
       ++wanted.uses[reference.key];

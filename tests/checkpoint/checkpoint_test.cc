@@ -256,12 +256,90 @@ TEST_F(CheckpointTest, ReadsTheLegacyStream) {
   EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
+TEST_F(CheckpointTest, FindsWhatFollowsAnUnknownStorageOfAStream) {
+  const Value root = make_tensor(
+      builder_, {.key = "used", .count = 6, .shape = {6}, .stride = {1}});
+  // Nobody says how large an element of the first is: two bytes fit alone.
+  const Checkpoint checkpoint = open(legacy_file(
+      root, {{{"other", std::string(6, 'x')}, {"used", kSix}}}, {3, 6}));
+  EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(0, 1, 2, 3, 4, 5));
+  ASSERT_EQ(checkpoint.findings.size(), 1U);
+  EXPECT_EQ(checkpoint.findings[0].message,
+            "storage 'other' is used by no tensor");
+  // Any size fits here, so that what follows may lie anywhere.
+  const Checkpoint lost = open(legacy_file(
+      root, {{{"other", ""}, {"another", ""}, {"used", kSix}}}, {0, 0, 6}));
+  EXPECT_EQ(lost.tensors()[0].problem,
+            "storage 'used' comes after 'other', whose size is not known, and "
+            "cannot be found");
+  const Checkpoint twice = open(legacy_file(
+      root, {{{"used", std::string(24, 'x')}, {"used", kSix}}}, {6, 6}));
+  EXPECT_THAT(values<float>(twice, ""), ElementsAre(0, 1, 2, 3, 4, 5));
+  ASSERT_EQ(twice.findings.size(), 1U);
+  EXPECT_EQ(twice.findings[0].message,
+            "storage 'used' stands in the stream more than once; torch takes "
+            "the last");
+}
+
+TEST_F(CheckpointTest, ListsTheBytesOfStoragesFromAfterOurTime) {
+  const Value root = make_tensor(builder_, {.storage_class = "Float3Storage",
+                                            .count = 6,
+                                            .shape = {3, 2},
+                                            .stride = {2, 1}});
+  const Checkpoint checkpoint = open(torch_file(root, {{{"0", kSix}}}));
+  ASSERT_EQ(checkpoint.tensors().size(), 1U);
+  const Tensor& tensor = checkpoint.tensors()[0];
+  EXPECT_EQ(tensor.dtype.name, "Float3");
+  EXPECT_EQ(tensor.bytes(), 24U);
+  EXPECT_EQ(tensor.problem, "");
+  EXPECT_TRUE(checkpoint.findings.empty());
+}
+
+TEST_F(CheckpointTest, SlicesNoPackedElements) {
+  const Value root = make_tensor(builder_, {.storage_class = "QUInt4x2Storage",
+                                            .count = 4,
+                                            .shape = {4},
+                                            .stride = {1}});
+  const Checkpoint checkpoint =
+      open(torch_file(root, {{{"0", std::string("\x21\x43\0\0", 4)}}}));
+  const Tensor& tensor = checkpoint.tensors()[0];
+  ASSERT_EQ(tensor.problem, "");
+  const auto problem_of = [&tensor](std::string_view slice) {
+    const TensorSlice part =
+        slice_tensor(tensor, must(parse_slice(slice, tensor.shape)));
+    return std::string(part.tensor.problem);
+  };
+  EXPECT_EQ(problem_of("[:]"), "");
+  EXPECT_EQ(problem_of("[2:4]"),
+            "its elements are packed, so it can be had as a whole only");
+  EXPECT_EQ(problem_of("[1]"), problem_of("[2:4]"));
+}
+
 TEST_F(CheckpointTest, ReadsTheOldestTar) {
   const Value root = builder_.dict();
   builder_.set_item(root, "w", builder_.persistent(builder_.integer(7)));
   const Checkpoint checkpoint = open(tar_file(root));
   EXPECT_EQ(checkpoint.format, Format::kTar);
   EXPECT_THAT(values<float>(checkpoint, "w"), ElementsAre(1, 2, 4, 5));
+}
+
+TEST_F(CheckpointTest, ReadsElementsOfSixBitsAsBytes) {
+  const auto made = [](std::string_view header, std::string_view bytes) {
+    std::string file(8, '\0');
+    file[0] = static_cast<char>(header.size());
+    return file + std::string(header) + std::string(bytes);
+  };
+  const Checkpoint six = open(made(R"({"a":{"dtype":"F6_E2M3","shape":[2,4],)"
+                                   R"("data_offsets":[0,6]}})",
+                                   "abcdef"));
+  EXPECT_EQ(six.tensors()[0].problem, "");
+  EXPECT_THAT(six.tensors()[0].shape, ElementsAre(2, 3));
+  const Checkpoint odd =
+      open(made(std::string(R"({"__metadata__":5})") + '\0', ""));
+  ASSERT_EQ(odd.findings.size(), 2U);
+  EXPECT_EQ(odd.findings[0].message,
+            "its header is filled up with something else than spaces");
+  EXPECT_EQ(odd.findings[1].message, "its __metadata__ is no object of texts");
 }
 
 TEST_F(CheckpointTest, FindsHolesInSafetensors) {
