@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/json_string.h"
 #include "checkpoint/crc32.h"
 #include "checkpoint/zip_format.h"
@@ -53,14 +54,22 @@ Result<> send(const ExportSink& sink, std::string_view text) {
   return sink(as_bytes(text));
 }
 
+// numpy's texts of one length: U2, S5.
+bool is_text(const Dtype& dtype) {
+  return dtype.numeric == Numeric::kOpaque && dtype.name.size() > 1 &&
+         (dtype.name[0] == 'U' || dtype.name[0] == 'S') &&
+         std::ranges::all_of(dtype.name.substr(1), is_digit);
+}
+
 // numpy's own file format: a dict as Python writes it, padded so that the
 // elements begin at a multiple of 64. Version 2 is for one that is very long.
 std::string npy_header(const Tensor& tensor) {
   const std::string_view known = numpy_name(tensor.dtype);
   const std::uint64_t size = tensor.dtype.per_byte > 1 ? 1 : tensor.dtype.size;
   const std::string type =
-      known.empty() ? fmt::format("|V{}", size)
-                    : fmt::format("{}{}", size > 1 ? "<" : "|", known);
+      is_text(tensor.dtype) ? fmt::format("<{}", tensor.dtype.name)
+      : known.empty()       ? fmt::format("|V{}", size)
+                            : fmt::format("{}{}", size > 1 ? "<" : "|", known);
   std::string shape;
   if (tensor.dtype.per_byte > 1) {
     shape = fmt::format("{},", tensor.bytes());
