@@ -92,7 +92,9 @@ Result<> AtomicFile::open(std::optional<mode_t> permissions) {
   if (!descriptor_.is_open()) {
     const int code = errno;
     leftover_.release();
-    if (code == ENOENT)
+    std::error_code unknown;
+    if (code == ENOENT &&
+        !std::filesystem::is_directory(temporary_.parent_path(), unknown))
       return fail(ErrorKind::kIo,
                   "cannot write {}: the folder {} does not exist; make it "
                   "first",

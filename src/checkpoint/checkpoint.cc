@@ -123,6 +123,11 @@ Result<Format> add_file(const std::filesystem::path& path,
       return tl::unexpected(std::move(format.error()).in(path.string()));
     return format;
   }
+  if (path.filename().string().ends_with(".index.json"))
+    return fail(ErrorKind::kUsage,
+                "{}: this is the list of a sharded checkpoint's files; name "
+                "their folder instead",
+                path.string());
   if (is_safetensors(bytes) || path.extension() == ".safetensors")
     return named(add_safetensors(file, context), Format::kSafetensors);
   if (has_tar_magic(bytes) || looks_like_tar(bytes))
