@@ -1,3 +1,7 @@
+#include <functional>
+#include <set>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/json_string.h"
@@ -113,6 +117,23 @@ void write_value(const Checkpoint& checkpoint, std::uint32_t index,
   out += "}";
 }
 
+// What is not UTF-8 stands escaped; properties are for people. Each shard of a
+// folder may have the same ones, of which the first is taken.
+void write_properties(const Checkpoint& checkpoint, Output& out) {
+  std::set<std::string, std::less<>> written;
+  for (const auto& [key, text] : checkpoint.properties) {
+    std::string name;
+    static_cast<void>(append_json_string(key, name));
+    const auto [at, fresh] = written.insert(std::move(name));
+    if (!fresh)
+      continue;
+    std::string field = written.size() == 1 ? "" : ",";
+    field += *at + ":";
+    static_cast<void>(append_json_string(text, field));
+    out += field;
+  }
+}
+
 }  // namespace
 
 std::string json_number(std::uint64_t number) {
@@ -140,31 +161,16 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
   write_json_field("file", name, out);
   out += fmt::format(",\"format\":\"{}\",\"properties\":{{",
                      format_name(checkpoint.format));
-  bool first = true;
-  for (const auto& [key, text] : checkpoint.properties) {
-    std::string field = first ? "" : ",";
-    first = false;
-    // What is not UTF-8 stands escaped; properties are for people.
-    static_cast<void>(append_json_string(key, field));
-    field += ":";
-    static_cast<void>(append_json_string(text, field));
-    out += field;
-  }
+  write_properties(checkpoint, out);
   out += "},\"tensors\":[";
-  first = true;
-  std::uint64_t tensors = 0;
-  std::uint64_t elements = 0;
-  std::uint64_t bytes = 0;
+  bool first = true;
+  TensorTotals totals;
   for (const std::uint32_t index : options.nodes) {
     const Tensor* const tensor =
         checkpoint.tensor_at(checkpoint.nodes()[index]);
     if (tensor == nullptr)
       continue;
-    ++tensors;
-    if (!tensor->has_parts()) {
-      elements += tensor->elements();
-      bytes += tensor->bytes();
-    }
+    totals.add(*tensor);
     out += first ? "" : ",";
     first = false;
     write_tensor(checkpoint, index, *tensor, uses, out);
@@ -185,7 +191,7 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
   out += fmt::format(
       ",\"totals\":{{\"tensors\":{},\"elements\":{},\"bytes\":{}}},"
       "\"findings\":",
-      tensors, json_number(elements), json_number(bytes));
+      totals.tensors, json_number(totals.elements), json_number(totals.bytes));
   write_findings_json(checkpoint.findings, out);
   out += "}\n";
 }

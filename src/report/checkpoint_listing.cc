@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "base/display_width.h"
 #include "base/escape.h"
 #include "base/units.h"
@@ -213,6 +215,25 @@ class Listing {
 
 }  // namespace
 
+void TensorTotals::add(const Tensor& tensor) {
+  ++tensors;
+  if (tensor.has_parts())
+    return;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  elements = checked_add(elements, tensor.elements()).value_or(kMost);
+  bytes = checked_add(bytes, tensor.bytes()).value_or(kMost);
+}
+
+TensorTotals totals_of(const Checkpoint& checkpoint,
+                       std::span<const std::uint32_t> nodes) {
+  TensorTotals totals;
+  for (const std::uint32_t index : nodes)
+    if (const Tensor* const tensor =
+            checkpoint.tensor_at(checkpoint.nodes()[index]))
+      totals.add(*tensor);
+  return totals;
+}
+
 std::vector<StorageUse> storage_uses(const Checkpoint& checkpoint) {
   std::vector<StorageUse> uses(checkpoint.storages().size());
   for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i) {
@@ -241,24 +262,11 @@ std::string shape_text(const Tensor& tensor) {
 
 std::string checkpoint_summary(const Checkpoint& checkpoint,
                                std::span<const std::uint32_t> nodes) {
-  std::uint64_t tensors = 0;
-  std::uint64_t elements = 0;
-  std::uint64_t bytes = 0;
-  for (const std::uint32_t index : nodes) {
-    const Tensor* const tensor =
-        checkpoint.tensor_at(checkpoint.nodes()[index]);
-    if (tensor == nullptr)
-      continue;
-    ++tensors;
-    if (tensor->has_parts())
-      continue;
-    elements += tensor->elements();
-    bytes += tensor->bytes();
-  }
-  return fmt::format("{}, {} tensor{}, {} element{}, {}",
-                     format_title(checkpoint.format), tensors,
-                     tensors == 1 ? "" : "s", elements,
-                     elements == 1 ? "" : "s", human_bytes(bytes));
+  const TensorTotals totals = totals_of(checkpoint, nodes);
+  return fmt::format(
+      "{}, {} tensor{}, {} element{}, {}", format_title(checkpoint.format),
+      totals.tensors, totals.tensors == 1 ? "" : "s", totals.elements,
+      totals.elements == 1 ? "" : "s", human_bytes(totals.bytes));
 }
 
 void write_listing(std::string_view name, const Checkpoint& checkpoint,

@@ -19,6 +19,18 @@ struct ListingOptions {
   bool all = false;  // values too
 };
 
+// What tensors come to; those that consist of their parts only count. A few
+// bytes can be seen as any number of them, so sums end at the largest number.
+struct TensorTotals {
+  std::uint64_t tensors = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;
+
+  void add(const Tensor& tensor);
+};
+TensorTotals totals_of(const Checkpoint& checkpoint,
+                       std::span<const std::uint32_t> nodes);
+
 // The first node of each storage, and how many nodes there are.
 struct StorageUse {
   std::uint32_t first = kNoIndex;
@@ -34,7 +46,8 @@ void write_listing(std::string_view name, const Checkpoint& checkpoint,
 void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
                         const ListingOptions& options, Output& out);
 
-// Totals by container, down to `depth` levels below the root.
+// Totals by prefix, down to `depth` levels below the root: each prefix once,
+// where its first tensor is.
 void write_tree(std::string_view name, const Checkpoint& checkpoint,
                 const ListingOptions& options, std::size_t depth,
                 const Terminal& terminal, Output& out);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,81 +13,106 @@
 namespace postflight {
 namespace {
 
-struct Total {
-  std::uint64_t tensors = 0;
-  std::uint64_t elements = 0;
-  std::uint64_t bytes = 0;
+// The steps to a tensor. State dicts are flat: model."layers.0.weight" belongs
+// to model, layers and layers.0 as if they were nested, so keys are split at
+// their dots.
+std::vector<std::string> steps_to(const Checkpoint& checkpoint,
+                                  std::uint32_t node) {
+  std::vector<std::string> steps;
+  for (const Key& key : checkpoint.keys_to(node)) {
+    if (key.is_number()) {
+      steps.push_back(fmt::format("[{}]", key.number));
+      continue;
+    }
+    std::string_view text = key.text;
+    for (;;) {
+      const std::size_t dot = text.find('.');
+      steps.push_back(escape_for_terminal(text.substr(0, dot)));
+      if (dot == text.npos)
+        break;
+      text.remove_prefix(dot + 1);
+    }
+  }
+  return steps;
+}
+
+struct Line {
+  std::string label;
+  std::size_t level = 0;
+  TensorTotals totals;
+  std::vector<std::size_t> below = {};
+};
+
+// The first line is the root's and stands for no level.
+class PrefixLines {
+ public:
+  void add(const std::vector<std::string>& steps, const Tensor& tensor) {
+    std::size_t at = 0;
+    for (const std::string& step : steps) {
+      const auto [found, fresh] = by_step_.try_emplace({at, step}, 0);
+      if (fresh) {
+        found->second = lines_.size();
+        lines_[at].below.push_back(lines_.size());
+        const std::size_t level = at == 0 ? 0 : lines_[at].level + 1;
+        lines_.push_back({step, level, {}});
+      }
+      at = found->second;
+      lines_[at].totals.add(tensor);
+    }
+  }
+
+  // Each before those below it.
+  std::vector<const Line*> in_order() const {
+    std::vector<const Line*> ordered;
+    std::vector<std::size_t> waiting = {0};
+    while (!waiting.empty()) {
+      const Line& line = lines_[waiting.back()];
+      waiting.pop_back();
+      ordered.push_back(&line);
+      waiting.insert(waiting.end(), line.below.rbegin(), line.below.rend());
+    }
+    ordered.erase(ordered.begin());
+    return ordered;
+  }
+
+ private:
+  std::vector<Line> lines_ = {Line()};
+  std::map<std::pair<std::size_t, std::string>, std::size_t> by_step_;
 };
 
 }  // namespace
 
-// State dicts are flat: model."layers.0.weight" belongs to model, layers and
-// layers.0 as if they were nested, so keys are split at their dots here.
 void write_tree(std::string_view name, const Checkpoint& checkpoint,
                 const ListingOptions& options, std::size_t depth,
                 const Terminal& terminal, Output& out) {
   out += fmt::format("{}  {}\n",
                      terminal.styled(Style::kBold, escape_for_terminal(name)),
                      checkpoint_summary(checkpoint, options.nodes));
-  struct Line {
-    std::string label;
-    std::size_t level = 0;
-    Total total;
-  };
-  std::vector<Line> lines;
-  std::vector<std::string> open;
-  std::vector<std::size_t> line_of;
+  PrefixLines prefixes;
   for (const std::uint32_t index : options.nodes) {
     const Tensor* const tensor =
         checkpoint.tensor_at(checkpoint.nodes()[index]);
     if (tensor == nullptr)
       continue;
-    std::vector<std::string> steps;
-    for (const Key& key : checkpoint.keys_to(index)) {
-      if (key.is_number()) {
-        steps.push_back(fmt::format("[{}]", key.number));
-        continue;
-      }
-      std::string_view text = key.text;
-      for (;;) {
-        const std::size_t dot = text.find('.');
-        steps.push_back(escape_for_terminal(text.substr(0, dot)));
-        if (dot == text.npos)
-          break;
-        text.remove_prefix(dot + 1);
-      }
-    }
-    const std::size_t levels = std::min(steps.size(), depth);
-    std::size_t same = 0;
-    while (same < levels && same < open.size() && open[same] == steps[same])
-      ++same;
-    open.resize(same);
-    line_of.resize(same);
-    for (std::size_t level = same; level < levels; ++level) {
-      open.push_back(steps[level]);
-      line_of.push_back(lines.size());
-      lines.push_back({steps[level], level, {}});
-    }
-    for (std::size_t level = 0; level < levels; ++level) {
-      Total& total = lines[line_of[level]].total;
-      ++total.tensors;
-      if (tensor->has_parts())
-        continue;
-      total.elements += tensor->elements();
-      total.bytes += tensor->bytes();
-    }
+    std::vector<std::string> steps = steps_to(checkpoint, index);
+    steps.resize(std::min(steps.size(), depth));
+    if (steps.empty())
+      steps.emplace_back("(root)");
+    prefixes.add(steps, *tensor);
   }
+  const std::vector<const Line*> lines = prefixes.in_order();
   std::size_t width = 0;
-  for (const Line& line : lines)
-    width = std::max(width, 2 * line.level + display_width(line.label));
+  for (const Line* const line : lines)
+    width = std::max(width, 2 * line->level + display_width(line->label));
   width = std::min<std::size_t>(width, 50);
-  for (const Line& line : lines) {
-    const std::size_t have = 2 * line.level + display_width(line.label);
+  for (const Line* const line : lines) {
+    const TensorTotals& totals = line->totals;
+    const std::size_t have = 2 * line->level + display_width(line->label);
     out += fmt::format("  {}{}{}  {:>7} tensor{}  {:>12}  {}\n",
-                       std::string(2 * line.level, ' '), line.label,
+                       std::string(2 * line->level, ' '), line->label,
                        std::string(have < width ? width - have : 0, ' '),
-                       line.total.tensors, line.total.tensors == 1 ? " " : "s",
-                       line.total.elements, human_bytes(line.total.bytes));
+                       totals.tensors, totals.tensors == 1 ? " " : "s",
+                       totals.elements, human_bytes(totals.bytes));
   }
   write_findings(checkpoint.findings, terminal, out);
 }
