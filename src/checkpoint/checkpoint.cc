@@ -178,9 +178,14 @@ void spread_problems(Tree& tree) {
 }
 
 std::vector<Key> Checkpoint::keys_to(std::uint32_t node) const {
+  // Of lists inside lists without end, all paths together would be as long as
+  // the square of their number; no real tree is nearly as deep.
+  constexpr std::size_t kMostKeys = 128;
   std::vector<Key> keys;
-  for (; node != 0; node = tree.nodes[node].parent)
+  for (; node != 0 && keys.size() < kMostKeys; node = tree.nodes[node].parent)
     keys.push_back(tree.nodes[node].key);
+  if (node != 0)
+    keys.push_back(Key::other("..."));
   std::ranges::reverse(keys);
   return keys;
 }

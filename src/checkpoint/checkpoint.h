@@ -87,7 +87,7 @@ class Checkpoint {
   // The same in place of what `text` holds, for those who want many.
   void write_path(std::uint32_t node, std::string& text) const;
   std::string path_json(std::uint32_t node) const;
-  std::vector<Key> keys_to(std::uint32_t node) const;
+  std::vector<Key> keys_to(std::uint32_t node) const;  // the last 128
   // The child with this key; kNoIndex if there is none.
   std::uint32_t child(std::uint32_t node, const Key& key) const;
 };
