@@ -17,6 +17,8 @@ bool KeyFilter::picks(const Checkpoint& checkpoint, std::uint32_t node) const {
   if (picks_all())
     return true;
   const std::string printed = checkpoint.path_of(node);
+  if (printed.empty() && matches("(root)"))
+    return true;
   return matches(printed) || (printed.find('"') != std::string::npos &&
                               matches(plain_path(checkpoint, node)));
 }

@@ -13,7 +13,8 @@ namespace postflight {
 // Picks nodes by their printed paths: any of several globs, in which * stands
 // for any text and ? for one character, or of several regular expressions. A
 // path whose keys stand in quotes (model."a.b") also answers to the one without
-// (model.a.b). Without any, everything is picked.
+// (model.a.b), and the root, whose path is empty, to (root). Without any,
+// everything is picked.
 class KeyFilter {
  public:
   static Result<KeyFilter> make(std::vector<std::string> globs,

@@ -109,6 +109,8 @@ Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
   }
   if (plain != kNoIndex)
     return plain;
+  if (name == "(root)" && count > 0)
+    return 0;
   return fail(ErrorKind::kUsage,
               "no key is called {}; postflight ckpt ls --all shows them", name);
 }
@@ -120,6 +122,15 @@ Exit verdict_of(const std::vector<Finding>& findings, bool strict) {
                (strict && finding.severity == Severity::kWarning);
       });
   return bad ? Exit::kFound : Exit::kWell;
+}
+
+Exit verdict_of(const Checkpoint& checkpoint,
+                std::span<const std::uint32_t> nodes) {
+  const bool lost = std::ranges::any_of(nodes, [&](std::uint32_t node) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
+    return tensor != nullptr && !tensor->problem.empty();
+  });
+  return lost ? Exit::kFound : verdict_of(checkpoint.findings);
 }
 
 Command ckpt_command() {

@@ -34,6 +34,11 @@ void sort_nodes(const Checkpoint& checkpoint, const std::string& by,
 }
 
 Exit run(LsOptions& options, Session& session) {
+  if (options.tree && session.options().json) {
+    session.complain(
+        "--tree is for people; --json lists every tensor, to be added up");
+    return Exit::kCouldNotLook;
+  }
   const Result<Checkpoint> checkpoint = open_checkpoint(options);
   if (!checkpoint) {
     session.complain(checkpoint.error());
@@ -55,7 +60,7 @@ Exit run(LsOptions& options, Session& session) {
                session.terminal(), out);
   else
     write_listing(options.path, *checkpoint, listing, session.terminal(), out);
-  return verdict_of(checkpoint->findings);
+  return verdict_of(*checkpoint, listing.nodes);
 }
 
 }  // namespace
@@ -65,7 +70,7 @@ Command ckpt_ls_command() {
       .name = "ls",
       .sentence =
           "Lists the tensors of a checkpoint: key, dtype, shape, size.\n"
-          "Exit 1 if the file is damaged.",
+          "Exit 1 if the file is damaged or a listed tensor cannot be read.",
       .examples = {{"postflight ckpt ls model.pt", "one line a tensor"},
                    {"postflight ckpt ls --tree --depth 3 model.pt",
                     "totals by prefix"},
@@ -79,7 +84,8 @@ Command ckpt_ls_command() {
         add_key_options(arguments, *options);
         arguments.flag("--all", options->all,
                        "Show what is no tensor as well: values and containers");
-        arguments.flag("--tree", options->tree, "Show totals by prefix");
+        arguments.flag("--tree", options->tree,
+                       "Show totals by prefix; not with --json");
         arguments.option("--depth", options->depth, "N",
                          "How many levels --tree shows (2)");
         arguments

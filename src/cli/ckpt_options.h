@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,17 @@ Result<std::vector<std::uint32_t>> picked_nodes(
     const Checkpoint& checkpoint, const CheckpointOptions& options,
     bool all = false);
 
-// The one node a text names: its printed path, or the path without quotes.
+// The one node a text names: its printed path, the path without quotes, or
+// (root).
 Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
                                  const std::string& name);
 
 // 1 if any finding is an error (or, if strict, a warning).
 Exit verdict_of(const std::vector<Finding>& findings, bool strict = false);
+
+// The same, and 1 if a tensor among the nodes can't be read.
+Exit verdict_of(const Checkpoint& checkpoint,
+                std::span<const std::uint32_t> nodes);
 
 Command ckpt_ls_command();
 Command ckpt_digest_command();
