@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -118,9 +119,121 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
   }
 }
 
+namespace {
+
+// Mean and deviation of numbers that come in pieces. Sums are long doubles, in
+// which those of the largest doubles and of their squares do not overflow.
+class Moments {
+ public:
+  void add(std::span<const double> piece) {
+    if (piece.empty())
+      return;
+    const auto size = static_cast<long double>(piece.size());
+    long double sum = 0;
+    for (const double value : piece)
+      sum += value;
+    const long double mean = sum / size;
+    long double squares = 0;
+    for (const double value : piece) {
+      const long double distance = value - mean;
+      squares += distance * distance;
+    }
+    // Chan's way to join two sums of squared distances from their means.
+    const long double between = mean - mean_;
+    const long double count = count_ + size;
+    mean_ += between * (size / count);
+    squares_ += squares + between * between * (count_ * size / count);
+    count_ = count;
+  }
+
+  bool empty() const { return count_ == 0; }
+  double mean() const { return static_cast<double>(mean_); }
+  double deviation() const {
+    return static_cast<double>(std::sqrt(squares_ / count_));
+  }
+
+ private:
+  long double count_ = 0;
+  long double mean_ = 0;
+  long double squares_ = 0;  // the sum of squared distances from the mean
+};
+
+class Counter {
+ public:
+  explicit Counter(const Dtype& dtype) : dtype_(dtype) {}
+
+  void count(Bytes piece) {
+    const std::size_t size = dtype_.size;
+    finite_.clear();
+    for (std::size_t at = 0; at + size <= piece.size(); at += size) {
+      const auto value = element_value(dtype_, &piece[at]);
+      ++found_.elements;
+      if (!value)
+        continue;
+      if (std::isnan(*value)) {
+        ++found_.nan;
+      } else if (std::isinf(*value)) {
+        ++found_.infinite;
+      } else {
+        found_.zero += *value == 0 ? 1 : 0;
+        finite_.push_back(*value);
+      }
+    }
+    moments_.add(finite_);
+    if (size == 8 && dtype_.numeric == Numeric::kSigned)
+      stretch_by<std::int64_t>(piece);
+    else if (size == 8 && dtype_.numeric == Numeric::kUnsigned)
+      stretch_by<std::uint64_t>(piece);
+    else if (!finite_.empty())
+      stretch(*std::ranges::min_element(finite_),
+              *std::ranges::max_element(finite_));
+  }
+
+  // As if each element had been counted so many times.
+  TensorStatistics found(std::uint64_t times) {
+    for (std::uint64_t* const counted :
+         {&found_.elements, &found_.nan, &found_.infinite, &found_.zero})
+      *counted *= times;
+    if (!moments_.empty()) {
+      found_.mean = moments_.mean();
+      found_.deviation = moments_.deviation();
+    }
+    return found_;
+  }
+
+ private:
+  // A double has not room for all of these integers.
+  template <typename Integer>
+  void stretch_by(Bytes piece) {
+    for (std::size_t at = 0; at + sizeof(Integer) <= piece.size();
+         at += sizeof(Integer)) {
+      const auto value = load_little_endian<Integer>(&piece[at]);
+      stretch(value, value);
+    }
+  }
+
+  template <typename Number>
+  void stretch(Number least, Number largest) {
+    if (!found_.minimum) {
+      found_.minimum = least;
+      found_.maximum = largest;
+    }
+    Number& minimum = *std::get_if<Number>(&*found_.minimum);
+    Number& maximum = *std::get_if<Number>(&*found_.maximum);
+    minimum = std::min(minimum, least);
+    maximum = std::max(maximum, largest);
+  }
+
+  const Dtype dtype_;
+  TensorStatistics found_;
+  Moments moments_;
+  std::vector<double> finite_;
+};
+
+}  // namespace
+
 Result<TensorStatistics> statistics_of(const TensorReader& reader,
                                        const Tensor& repeated) {
-  TensorStatistics found;
   // What is repeated need not be read again.
   Tensor tensor = repeated;
   std::vector<std::int64_t> shape(tensor.shape.begin(), tensor.shape.end());
@@ -129,41 +242,12 @@ Result<TensorStatistics> statistics_of(const TensorReader& reader,
     if (tensor.stride[i] == 0 && shape[i] > 1)
       times *= static_cast<std::uint64_t>(std::exchange(shape[i], 1));
   tensor.shape = shape;
-  double mean = 0;
-  double squares = 0;  // Welford: the sum of squared distances from the mean
-  std::uint64_t count = 0;
-  const std::size_t size = tensor.dtype.size;
-  TRY(reader.stream(tensor, 1 << 20, [&](Bytes piece) -> Result<> {
-    for (std::size_t at = 0; at + size <= piece.size(); at += size) {
-      const auto value = element_value(tensor.dtype, &piece[at]);
-      ++found.elements;
-      if (!value)
-        continue;
-      if (std::isnan(*value)) {
-        ++found.nan;
-        continue;
-      }
-      if (std::isinf(*value)) {
-        ++found.infinite;
-        continue;
-      }
-      found.zero += *value == 0 ? 1 : 0;
-      found.minimum = std::min(found.minimum.value_or(*value), *value);
-      found.maximum = std::max(found.maximum.value_or(*value), *value);
-      ++count;
-      const double distance = *value - mean;
-      mean += distance / static_cast<double>(count);
-      squares += distance * (*value - mean);
-    }
+  Counter counter(tensor.dtype);
+  TRY(reader.stream(tensor, 1 << 20, [&counter](Bytes piece) -> Result<> {
+    counter.count(piece);
     return {};
   }));
-  for (std::uint64_t* const counted :
-       {&found.elements, &found.nan, &found.infinite, &found.zero})
-    *counted *= times;
-  found.mean = mean;
-  found.deviation =
-      count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;
-  return found;
+  return counter.found(times);
 }
 
 }  // namespace postflight

@@ -2,10 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "checkpoint/tensor_reader.h"
 
 namespace postflight {
+
+// The least or largest number of a tensor; of integers exactly.
+using Extreme = std::variant<double, std::int64_t, std::uint64_t>;
 
 // What the numbers of a tensor are like. Of complex ones the absolute values.
 struct TensorStatistics {
@@ -14,10 +18,10 @@ struct TensorStatistics {
   std::uint64_t infinite = 0;
   std::uint64_t zero = 0;
   // Of those that are finite; nothing if there is none.
-  std::optional<double> minimum;
-  std::optional<double> maximum;
-  double mean = 0;
-  double deviation = 0;  // as numpy's std(): of the population
+  std::optional<Extreme> minimum;
+  std::optional<Extreme> maximum;
+  std::optional<double> mean;
+  std::optional<double> deviation;  // as numpy's std(): of the population
 };
 
 // An element of a dtype that has numbers, as a double: of complex ones the

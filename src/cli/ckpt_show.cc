@@ -1,5 +1,7 @@
-#include <cmath>
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include "report/array_text.h"
 #include "report/checkpoint_report.h"
 #include "report/finding_text.h"
+#include "report/json_number.h"
 
 namespace postflight {
 namespace {
@@ -21,10 +24,18 @@ struct ShowOptions : CheckpointOptions {
   std::string slice;
 };
 
-std::string json_double(double value) {
-  return std::isnan(value)   ? "\"NaN\""
-         : std::isinf(value) ? (value < 0 ? "\"-Infinity\"" : "\"Infinity\"")
-                             : fmt::format("{}", value);
+std::string json_of(const std::optional<double>& number) {
+  return number ? json_double(*number) : "null";
+}
+
+std::string json_of(const std::optional<Extreme>& number) {
+  if (!number)
+    return "null";
+  if (const auto* const natural = std::get_if<std::uint64_t>(&*number))
+    return json_number(*natural);
+  if (const auto* const integer = std::get_if<std::int64_t>(&*number))
+    return json_integer(*integer);
+  return json_double(*std::get_if<double>(&*number));
 }
 
 void write_statistics_json(const TensorStatistics& found, Output& out) {
@@ -33,21 +44,36 @@ void write_statistics_json(const TensorStatistics& found, Output& out) {
       "\"zero\":{},\"min\":{},\"max\":{},\"mean\":{},\"std\":{}}}",
       json_number(found.elements), json_number(found.nan),
       json_number(found.infinite), json_number(found.zero),
-      found.minimum ? json_double(*found.minimum) : "null",
-      found.maximum ? json_double(*found.maximum) : "null",
-      json_double(found.mean), json_double(found.deviation));
+      json_of(found.minimum), json_of(found.maximum), json_of(found.mean),
+      json_of(found.deviation));
+}
+
+std::string text_of(const Extreme& number) {
+  if (const auto* const natural = std::get_if<std::uint64_t>(&number))
+    return fmt::format("{}", *natural);
+  if (const auto* const integer = std::get_if<std::int64_t>(&number))
+    return fmt::format("{}", *integer);
+  return fmt::format("{:.6g}", *std::get_if<double>(&number));
 }
 
 std::string statistics_text(const TensorStatistics& found) {
   std::string text =
       found.minimum
-          ? fmt::format("min {:.6g}  max {:.6g}  mean {:.6g}  std {:.6g}",
-                        *found.minimum, *found.maximum, found.mean,
-                        found.deviation)
+          ? fmt::format("min {}  max {}  mean {:.6g}  std {:.6g}",
+                        text_of(*found.minimum), text_of(*found.maximum),
+                        *found.mean, *found.deviation)
           : std::string("no finite element");
   return text + fmt::format("  NaN {}  Inf {}  zero {}", found.nan,
                             found.infinite, found.zero);
 }
+
+// A tensor as it is shown, or the slice of it.
+struct Shown {
+  std::optional<TensorSlice> slice;
+  std::optional<TensorStatistics> statistics;
+  std::string remark;  // why there are no statistics, or no elements
+  std::optional<std::string> text;
+};
 
 class Shower {
  public:
@@ -59,7 +85,7 @@ class Shower {
         out_(out),
         reader_(checkpoint) {}
 
-  Result<> show(std::uint32_t node) {
+  void show(std::uint32_t node) {
     const bool json = session_.options().json;
     if (json) {
       out_ += first_ ? "{" : ",{";
@@ -73,11 +99,13 @@ class Shower {
     if (tensor == nullptr)
       show_value(node);
     else
-      TRY(show_tensor(node, *tensor));
+      show_tensor(node, *tensor);
     if (json)
       out_ += "}";
-    return {};
   }
+
+  // Whether something could not be shown.
+  bool failed() const { return failed_; }
 
  private:
   void show_value(std::uint32_t node) {
@@ -110,55 +138,65 @@ class Shower {
     return bytes > kSoonRead && bytes / kTimesRead > stored;
   }
 
-  Result<> show_tensor(std::uint32_t node, const Tensor& whole) {
-    TensorSlice part;
-    const Tensor* tensor = &whole;
-    if (!options_.slice.empty() && (whole.readable() || whole.in_part)) {
-      part = slice_tensor(whole, TRY(parse_slice(options_.slice, whole.shape)));
-      tensor = &part.tensor;
+  Result<Shown> look_at(const Tensor& whole) const {
+    Shown shown;
+    if (!options_.slice.empty() && (whole.readable() || whole.in_part))
+      shown.slice =
+          slice_tensor(whole, TRY(parse_slice(options_.slice, whole.shape)));
+    const Tensor& tensor = shown.slice ? shown.slice->tensor : whole;
+    if (!tensor.problem.empty())
+      return fail(ErrorKind::kCorrupt, "{}", tensor.problem);
+    if (!tensor.readable()) {
+      shown.remark =
+          tensor.has_parts() ? "it consists of its parts" : "it has no bytes";
+      return shown;
     }
-    const bool json = session_.options().json;
-    if (json) {
+    if (repeats_endlessly(tensor))
+      shown.remark = fmt::format("no statistics: its {} are views of far fewer",
+                                 human_bytes(tensor.bytes()));
+    else if (tensor.dtype.numeric != Numeric::kOpaque)
+      shown.statistics = TRY(statistics_of(reader_, tensor));
+    shown.text = TRY(array_text(reader_, tensor));
+    return shown;
+  }
+
+  void show_tensor(std::uint32_t node, const Tensor& whole) {
+    Result<Shown> shown = look_at(whole);
+    const bool sliced = shown && shown->slice;
+    const Tensor& tensor = sliced ? shown->slice->tensor : whole;
+    std::string problem;
+    if (!shown) {
+      problem = shown.error().message();
+      failed_ = true;
+    } else if (!shown->text) {
+      problem = shown->remark;
+    }
+    if (session_.options().json) {
       out_ += ",";
-      write_type_json(*tensor, out_);
-    } else {
-      out_ +=
-          fmt::format("{}  {}{}  {}\n", shown_path(checkpoint_, node),
-                      escape_for_terminal(tensor->dtype.name),
-                      shape_text(*tensor), escape_for_terminal(tensor->device));
-    }
-    if (!tensor->readable()) {
-      const std::string why = tensor->has_parts() ? "it consists of its parts"
-                              : tensor->problem.empty()
-                                  ? "it has no bytes"
-                                  : std::string(tensor->problem);
-      if (json) {
+      write_type_json(tensor, out_);
+      if (!problem.empty()) {
         out_ += ",";
-        write_json_field("problem", why, out_);
-      } else {
-        out_ += fmt::format("  {}\n", escape_for_terminal(why));
+        write_json_field("problem", problem, out_);
+        return;
       }
-      return {};
-    }
-    const bool endless = repeats_endlessly(*tensor);
-    const bool numbers = tensor->dtype.numeric != Numeric::kOpaque && !endless;
-    const TensorStatistics found =
-        numbers ? TRY(statistics_of(reader_, *tensor)) : TensorStatistics();
-    const std::string text = TRY(array_text(reader_, *tensor));
-    if (json) {
-      if (numbers)
-        write_statistics_json(found, out_);
+      if (shown->statistics)
+        write_statistics_json(*shown->statistics, out_);
       out_ += ",";
-      write_json_field("text", text, out_);
-      return {};
+      write_json_field("text", *shown->text, out_);
+      return;
     }
-    if (numbers && tensor->elements() > 0)
-      out_ += fmt::format("  {}\n", statistics_text(found));
-    else if (endless)
-      out_ += fmt::format("  no statistics: its {} are views of far fewer\n",
-                          human_bytes(tensor->bytes()));
-    out_ += text + "\n";
-    return {};
+    out_ += fmt::format("{}  {}{}  {}\n", shown_path(checkpoint_, node),
+                        escape_for_terminal(tensor.dtype.name),
+                        shape_text(tensor), escape_for_terminal(tensor.device));
+    if (!problem.empty()) {
+      out_ += fmt::format("  {}\n", escape_for_terminal(problem));
+      return;
+    }
+    if (shown->statistics && shown->statistics->elements > 0)
+      out_ += fmt::format("  {}\n", statistics_text(*shown->statistics));
+    else if (!shown->remark.empty())
+      out_ += fmt::format("  {}\n", shown->remark);
+    out_ += *shown->text + "\n";
   }
 
   const Checkpoint& checkpoint_;
@@ -167,9 +205,25 @@ class Shower {
   Output& out_;
   const TensorReader reader_;
   bool first_ = true;
+  bool failed_ = false;
 };
 
+// Whether the slice could be one of some tensor: of one with as many dimensions
+// as it names, each as long as one likes.
+Result<> check_slice(const std::string& slice) {
+  constexpr std::int64_t kLong = std::int64_t{1} << 62;
+  const auto commas = std::ranges::count(slice, ',');
+  const std::vector<std::int64_t> shape(static_cast<std::size_t>(commas) + 1,
+                                        kLong);
+  TRY(parse_slice(slice, shape));
+  return {};
+}
+
 Exit run(ShowOptions& options, Session& session) {
+  if (const Result<> sound = check_slice(options.slice); !sound) {
+    session.complain(sound.error());
+    return Exit::kCouldNotLook;
+  }
   const Result<Checkpoint> checkpoint = open_checkpoint(options);
   if (!checkpoint) {
     session.complain(checkpoint.error());
@@ -196,17 +250,16 @@ Exit run(ShowOptions& options, Session& session) {
     out += ",\"items\":[";
   }
   Shower shower(*checkpoint, options, session, out);
-  Result<> done;
   for (const std::uint32_t node : nodes)
-    if (done = shower.show(node); !done)
-      break;
-  if (json)
-    out += done ? "]}\n" : "";
-  if (!done) {
-    session.complain(done.error());
-    return Exit::kCouldNotLook;
+    shower.show(node);
+  if (json) {
+    out += "],\"findings\":";
+    write_findings_json(checkpoint->findings, out);
+    out += "}\n";
+  } else {
+    write_findings(checkpoint->findings, session.terminal(), out);
   }
-  return verdict_of(checkpoint->findings);
+  return shower.failed() ? Exit::kFound : verdict_of(checkpoint->findings);
 }
 
 }  // namespace
@@ -216,7 +269,8 @@ Command ckpt_show_command() {
       .name = "show",
       .sentence =
           "Prints values of a checkpoint as numpy would, with their "
-          "statistics.",
+          "statistics.\n"
+          "Exit 1 if some of it cannot be shown or the file is damaged.",
       .examples = {{"postflight ckpt show model.pt fc.weight", "one tensor"},
                    {"postflight ckpt show model.pt fc.weight --slice '[:4, 0]'",
                     "a part of it"},
