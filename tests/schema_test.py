@@ -23,8 +23,9 @@ def samples():
 
 
 def checkpoints():
-    for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt*/*.safetensors",
-                    "ckpt/ranks", "ckpt/hf", "dcp_plain", "dcp_hf"):
+    for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt_made/*.pt",
+                    "ckpt*/*.safetensors", "ckpt/ranks", "ckpt/hf",
+                    "ckpt_made/shards", "dcp_plain", "dcp_hf"):
         yield from sorted(glob.glob(os.path.join(DATA, pattern)))
 
 

@@ -1,5 +1,6 @@
 #include "checkpoint/checkpoint_reader.h"
 
+#include <algorithm>
 #include <map>
 #include <system_error>
 #include <tuple>
@@ -23,20 +24,14 @@ std::string python_list(std::span<const std::string> texts) {
 
 }  // namespace
 
-void CheckpointReader::warn_of_missing(
-    const std::vector<std::string>& missing) const {
-  if (log_ == nullptr || missing.empty())
-    return;
+std::string missing_warning(std::span<const std::string> missing) {
   constexpr std::size_t kShown = 10;
-  if (missing.size() <= kShown)
-    log_->write(LogLevel::kWarning, kChannel,
-                "Missing {} keys from checkpoint: {}", missing.size(),
-                python_list(missing));
-  else
-    log_->write(LogLevel::kWarning, kChannel,
-                "Missing {} keys from checkpoint: {}... (and {} more)",
-                missing.size(), python_list(std::span(missing).first(kShown)),
-                missing.size() - kShown);
+  std::string text =
+      fmt::format("Missing {} keys from checkpoint: {}", missing.size(),
+                  python_list(missing.first(std::min(missing.size(), kShown))));
+  if (missing.size() > kShown)
+    text += fmt::format("... (and {} more)", missing.size() - kShown);
+  return text;
 }
 
 Result<ReadOutcome> CheckpointReader::read(
@@ -116,7 +111,9 @@ Result<ReadOutcome> CheckpointReader::read(
   outcome.missing = std::move(selection.missing);
   outcome.unexpected =
       selection.unexpected(checkpoint, selection.unexpected_count());
-  warn_of_missing(outcome.missing);
+  if (log_ != nullptr && !outcome.missing.empty())
+    log_->write(LogLevel::kWarning, kChannel, "{}",
+                missing_warning(outcome.missing));
   if (log_ != nullptr)
     log_->write(LogLevel::kDebug, kChannel,
                 "Successfully read checkpoint file from {}", file.string());

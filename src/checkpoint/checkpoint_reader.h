@@ -36,6 +36,10 @@ struct ReadOutcome {
   std::vector<std::vector<std::byte>> owned;
 };
 
+// What torch's reader warns of where keys of a template are missing: how many,
+// and the first ten.
+std::string missing_warning(std::span<const std::string> missing);
+
 // Reads a rank's file of a folder as torch's experimental CheckpointReader
 // does: everything, or what a template asks for. Everything is checked before
 // the first byte goes to the template's memory. docs/differences.md says where
@@ -50,8 +54,6 @@ class CheckpointReader {
                            const MapLocation& map_location = {}) const;
 
  private:
-  void warn_of_missing(const std::vector<std::string>& missing) const;
-
   std::uint32_t rank_;
   Log* log_;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -7,6 +9,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/key_filter.h"
 #include "checkpoint/map_location.h"
 #include "checkpoint/read_budget.h"
@@ -26,6 +29,9 @@ struct ReadCommandOptions : CheckpointOptions {
   std::string map_location;
   std::string format;
   std::string output;
+
+  // Of the meta device only shapes are read.
+  bool writes() const { return map_location != "meta"; }
 };
 
 Result<ExportFormat> format_of(const ReadCommandOptions& options) {
@@ -138,18 +144,18 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
   };
   const Selection& selection = picked.by_template;
   const std::size_t others = selection.unexpected_count();
-  std::uint64_t bytes = 0;
+  TensorTotals totals;
   for (std::size_t i = 0; i < picked.nodes.size(); ++i)
-    bytes += tensor_at(i).bytes();
+    totals.add(tensor_at(i));
   if (!session.options().json) {
-    out += fmt::format("{} tensor{}, {}{}\n", picked.nodes.size(),
-                       picked.nodes.size() == 1 ? "" : "s", human_bytes(bytes),
-                       options.output.empty()
-                           ? ""
-                           : " -> " + escape_for_terminal(options.output));
+    out += fmt::format(
+        "{} tensor{}, {}{}\n", totals.tensors, totals.tensors == 1 ? "" : "s",
+        human_bytes(totals.bytes),
+        options.writes() ? " -> " + escape_for_terminal(options.output) : "");
     write_keys("missing", selection.missing, selection.missing.size(), out);
     write_keys("unexpected", selection.unexpected(checkpoint, kShownKeys),
                others, out);
+    write_findings(checkpoint.findings, session.terminal(), out);
     return;
   }
   out += "{\"schema\":\"postflight.ckpt.read/1\",";
@@ -167,18 +173,63 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
   out += "]";
   write_texts("missing", selection.missing, out);
   write_texts("unexpected", selection.unexpected(checkpoint, others), out);
+  out += ",\"findings\":";
+  write_findings_json(checkpoint.findings, out);
   out += "}\n";
+}
+
+// Where the tensors themselves are the answer, the rest goes to stderr.
+void warn(const Checkpoint& checkpoint, const Picked& picked,
+          const Session& session) {
+  const std::vector<std::string>& missing = picked.by_template.missing;
+  if (!missing.empty())
+    session.complain(missing_warning(missing));
+  for (const Finding& finding : checkpoint.findings)
+    if (finding.severity == Severity::kError)
+      session.complain(
+          finding.where.empty()
+              ? finding.message
+              : fmt::format("{} ({})", finding.message, finding.where));
+}
+
+// Whether a file is one that is read, by whatever name, or lies beside these in
+// the folder of the checkpoint.
+bool is_input(const Checkpoint& checkpoint,
+              const std::filesystem::path& output) {
+  std::error_code error;
+  if (!std::filesystem::exists(output, error))
+    return false;
+  for (const auto& file : checkpoint.files)
+    if (std::filesystem::equivalent(file->path(), output, error))
+      return true;
+  std::filesystem::directory_iterator entry(checkpoint.path, error);
+  for (; !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
+    std::error_code none;
+    if (std::filesystem::equivalent(entry->path(), output, none))
+      return true;
+  }
+  return false;
 }
 
 Result<Exit> read(ReadCommandOptions& options, Session& session) {
   const MapLocation map = TRY(MapLocation::parse(options.map_location));
-  const bool writes = options.map_location != "meta";
-  if (writes && options.output.empty())
+  if (!options.template_file.empty() &&
+      !(options.keys.empty() && options.expressions.empty()))
+    return fail(ErrorKind::kUsage,
+                "a template says which keys are wanted; leave out either "
+                "--template or --keys and --regex");
+  if (options.writes() && options.output.empty())
     return fail(ErrorKind::kUsage,
                 "say where it goes: -o FILE.npz, FILE.safetensors or -");
-  if (writes)
+  if (options.writes())
     TRY(format_of(options));
   const Checkpoint checkpoint = TRY(open_checkpoint(options));
+  if (options.writes() && is_input(checkpoint, options.output))
+    return fail(ErrorKind::kUsage,
+                "{} belongs to the checkpoint that is read, and would be lost; "
+                "name another file",
+                options.output);
   Picked picked = TRY(pick(checkpoint, options));
   if (!options.slice.empty())
     for (const std::uint32_t node : picked.nodes) {
@@ -194,9 +245,11 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
             std::move(ranges.error()).in(checkpoint.path_of(node)));
       picked.slices.push_back(slice_tensor(tensor, *ranges));
     }
-  if (writes)
+  if (options.writes())
     TRY(write_out(checkpoint, picked, options, session));
-  if (options.output != "-")
+  if (options.writes() && options.output == "-")
+    warn(checkpoint, picked, session);
+  else
     report(checkpoint, picked, map, options, session);
   return picked.by_template.missing.empty() ? verdict_of(checkpoint.findings)
                                             : Exit::kFound;
