@@ -199,7 +199,7 @@ class LegacyStream {
                           : known_.find(following[0].text());
     const auto count = count_at(at_);
     std::optional<std::uint64_t> found;
-    for (const std::uint64_t size : {1, 2, 4, 8, 16}) {
+    for (const std::uint64_t size : {1U, 2U, 4U, 8U, 16U}) {
       const auto bytes = count ? checked_multiply(*count, size) : std::nullopt;
       const auto end = bytes ? checked_add(*bytes, at_ + sizeof(std::uint64_t))
                              : std::nullopt;

@@ -43,7 +43,7 @@ std::uint32_t TreeBuilder::inside_storage(const Value& bytes, bool big_endian) {
       return known - 1;
     Storage other = tree_.storages[known - 1];
     other.big_endian = big_endian;
-    tree_.storages.push_back(std::move(other));
+    tree_.storages.push_back(other);
     return static_cast<std::uint32_t>(tree_.storages.size() - 1);
   }
   Bytes inside;
