@@ -29,11 +29,9 @@ Exit run(CheckpointOptions& options, Session& session) {
         checkpoint->tensor_at(checkpoint->nodes()[node]);
     return tensor->has_parts() || tensor->storage == kNoIndex;
   });
-  std::uint64_t bytes = 0;
-  for (const std::uint32_t node : *nodes)
-    bytes += checkpoint->tensor_at(checkpoint->nodes()[node])->bytes();
   const std::unique_ptr<Progress> progress =
-      session.progress({.label = "Reading", .total_bytes = bytes});
+      session.progress({.label = "Reading",
+                        .total_bytes = totals_of(*checkpoint, *nodes).bytes});
   Output out([&session](std::string_view piece) { session.print(piece); });
   const bool json = session.options().json;
   if (json) {

@@ -225,7 +225,8 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
   if (options.writes())
     TRY(format_of(options));
   const Checkpoint checkpoint = TRY(open_checkpoint(options));
-  if (options.writes() && is_input(checkpoint, options.output))
+  if (options.writes() && options.output != "-" &&
+      is_input(checkpoint, options.output))
     return fail(ErrorKind::kUsage,
                 "{} belongs to the checkpoint that is read, and would be lost; "
                 "name another file",
@@ -271,7 +272,7 @@ Command ckpt_read_command() {
       .sentence =
           "Writes tensors of a checkpoint, or slices of them, to a file.\n"
           "Picked by a template, by key, or all. Exit 1 if a key of the "
-          "template is missing.",
+          "template is missing or the file is damaged.",
       .examples =
           {{"postflight ckpt read model.pt -o model.safetensors", "all of it"},
            {"postflight ckpt read ckpt/ --rank 3 --template t.json -o x.npz",
@@ -286,8 +287,9 @@ Command ckpt_read_command() {
         const auto options = std::make_shared<ReadCommandOptions>();
         add_checkpoint_options(arguments, *options);
         add_key_options(arguments, *options);
-        arguments.option("--template", options->template_file, "FILE",
-                         "A JSON file with the tree that is wanted");
+        arguments.option(
+            "--template", options->template_file, "FILE",
+            "A JSON file with the tree that is wanted; not with --keys");
         arguments.option("--slice", options->slice, "[A:B:C, ...]",
                          "Only these elements of each tensor");
         arguments.option("--map-location", options->map_location,
