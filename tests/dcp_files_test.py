@@ -71,7 +71,8 @@ with tempfile.TemporaryDirectory() as folder:
     # Exit 1, as the folder is damaged, with the bytes that were asked for.
     there = read("--slice", "[18:20]")
     expect((there.returncode, there.stdout, there.stderr),
-           (1, row(18) + row(19), b""))
+           (1, row(18) + row(19),
+            f"postflight: {missing} (__17_0.distcp)\n".encode()))
     for arguments, message in (
             (("--slice", "[16:20]"), f"model.w at (17, 0): {missing}"),
             ((), f"its chunk at (17, 0) of size (1, 4) cannot be had: "
