@@ -55,7 +55,8 @@ Result<ExportFormat> format_of(const ReadCommandOptions& options) {
 
 struct Picked {
   std::vector<std::uint32_t> nodes;
-  std::vector<TensorSlice> slices;  // beside the nodes, if there are any
+  std::vector<TensorSlice> slices;        // beside the nodes, if there are any
+  std::vector<std::uint32_t> unreadable;  // and so left out
   Selection by_template;
 };
 
@@ -77,6 +78,33 @@ Result<Picked> pick(const Checkpoint& checkpoint,
     return tensor->has_parts() || tensor->storage == kNoIndex;
   });
   return picked;
+}
+
+// Who asks for everything gets what is whole, and is told of the rest.
+Result<> leave_out_unreadable(const Checkpoint& checkpoint, bool sliced,
+                              Picked& picked) {
+  std::erase_if(picked.nodes, [&](std::uint32_t node) {
+    const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
+    const bool lost = !tensor.problem.empty() && !(tensor.in_part && sliced);
+    if (lost)
+      picked.unreadable.push_back(node);
+    return lost;
+  });
+  if (!picked.nodes.empty() || picked.unreadable.empty())
+    return {};
+  const std::uint32_t first = picked.unreadable[0];
+  return fail(ErrorKind::kCorrupt,
+              "none of its tensors can be read; the first, {}: {}",
+              checkpoint.path_of(first),
+              checkpoint.tensor_at(checkpoint.nodes()[first])->problem);
+}
+
+std::vector<std::string> paths_of(const Checkpoint& checkpoint,
+                                  std::span<const std::uint32_t> nodes) {
+  std::vector<std::string> paths;
+  for (const std::uint32_t node : nodes)
+    paths.push_back(checkpoint.path_of(node));
+  return paths;
 }
 
 Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
@@ -152,6 +180,8 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
         "{} tensor{}, {}{}\n", totals.tensors, totals.tensors == 1 ? "" : "s",
         human_bytes(totals.bytes),
         options.writes() ? " -> " + escape_for_terminal(options.output) : "");
+    write_keys("unreadable", paths_of(checkpoint, picked.unreadable),
+               picked.unreadable.size(), out);
     write_keys("missing", selection.missing, selection.missing.size(), out);
     write_keys("unexpected", selection.unexpected(checkpoint, kShownKeys),
                others, out);
@@ -171,6 +201,7 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
     out += "}";
   }
   out += "]";
+  write_texts("unreadable", paths_of(checkpoint, picked.unreadable), out);
   write_texts("missing", selection.missing, out);
   write_texts("unexpected", selection.unexpected(checkpoint, others), out);
   out += ",\"findings\":";
@@ -184,6 +215,15 @@ void warn(const Checkpoint& checkpoint, const Picked& picked,
   const std::vector<std::string>& missing = picked.by_template.missing;
   if (!missing.empty())
     session.complain(missing_warning(missing));
+  for (const std::uint32_t node :
+       std::span(picked.unreadable)
+           .first(std::min(picked.unreadable.size(), kShownKeys)))
+    session.complain(
+        fmt::format("left out: {}: {}", checkpoint.path_of(node),
+                    checkpoint.tensor_at(checkpoint.nodes()[node])->problem));
+  if (picked.unreadable.size() > kShownKeys)
+    session.complain(
+        fmt::format("... and {} more", picked.unreadable.size() - kShownKeys));
   for (const Finding& finding : checkpoint.findings)
     if (finding.severity == Severity::kError)
       session.complain(
@@ -232,6 +272,9 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
                 "name another file",
                 options.output);
   Picked picked = TRY(pick(checkpoint, options));
+  if (options.template_file.empty() && options.keys.empty() &&
+      options.expressions.empty())
+    TRY(leave_out_unreadable(checkpoint, !options.slice.empty(), picked));
   if (!options.slice.empty())
     for (const std::uint32_t node : picked.nodes) {
       const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
@@ -252,8 +295,9 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
     warn(checkpoint, picked, session);
   else
     report(checkpoint, picked, map, options, session);
-  return picked.by_template.missing.empty() ? verdict_of(checkpoint.findings)
-                                            : Exit::kFound;
+  return picked.by_template.missing.empty() && picked.unreadable.empty()
+             ? verdict_of(checkpoint.findings)
+             : Exit::kFound;
 }
 
 Exit run(ReadCommandOptions& options, Session& session) {
