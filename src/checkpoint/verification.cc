@@ -56,6 +56,14 @@ void verify_code(const Checkpoint& checkpoint, Verification& result) {
 
 }  // namespace
 
+void Verification::report(std::string kind, Severity severity,
+                          std::string message, std::string where) {
+  constexpr std::size_t kMostFindings = 10'000;
+  if (findings.size() < kMostFindings)
+    findings.push_back(
+        {std::move(kind), severity, std::move(message), std::move(where)});
+}
+
 Verification verify(const Checkpoint& checkpoint,
                     const VerifyOptions& options) {
   Verification result;

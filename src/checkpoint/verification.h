@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/finding.h"
@@ -25,6 +27,12 @@ struct Verification {
   std::uint64_t crc_absent = 0;
   std::uint64_t crc_bad = 0;
   std::vector<Finding> findings;
+  // Tensors with an item that cannot be read, which a finding says.
+  std::set<const Assembly*> broken;
+
+  // Up to as many as anybody would read.
+  void report(std::string kind, Severity severity, std::string message,
+              std::string where);
 };
 
 // Checks everything about a checkpoint that can be checked without running it:
@@ -37,6 +45,8 @@ Verification verify(const Checkpoint& checkpoint,
 // Its parts.
 void verify_archive(const Checkpoint& checkpoint, const DataFile& file,
                     const VerifyOptions& options, Verification& result);
+// Where each byte of an archive belongs, and whether what it says twice agrees.
+void verify_layout(const DataFile& file, Verification& result);
 // The items that the tensors of a distributed checkpoint lie in.
 void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
                   Verification& result);

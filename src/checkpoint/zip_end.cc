@@ -29,6 +29,8 @@ struct Stated {
 struct Zip64End {
   std::uint64_t offset;         // where it lies
   std::uint64_t stated_offset;  // where the locator says it lies
+  std::uint64_t stated_disk;
+  std::uint64_t disks;
   Stated stated;
 };
 
@@ -95,16 +97,18 @@ std::optional<Zip64End> find_zip64_end(Bytes file, std::uint64_t end) {
   if (!has_locator(file, end))
     return std::nullopt;
   const std::uint64_t locator = end - kLocatorSize;
+  const auto disk = field<std::uint32_t>(file, locator + 4);
   const auto stated_offset = field<std::uint64_t>(file, locator + 8);
+  const auto disks = field<std::uint32_t>(file, locator + 16);
   // Not first where the locator says: that counts from the front of the
   // archive, which is not known yet, and other archives may lie in between.
   if (locator >= kZip64EndSize &&
       is_zip64_end(file, locator - kZip64EndSize, locator)) {
     const std::uint64_t at = locator - kZip64EndSize;
-    return Zip64End{at, stated_offset, read_zip64_end(file, at)};
+    return Zip64End{at, stated_offset, disk, disks, read_zip64_end(file, at)};
   }
   if (is_zip64_end(file, stated_offset, locator))
-    return Zip64End{stated_offset, stated_offset,
+    return Zip64End{stated_offset, stated_offset, disk, disks,
                     read_zip64_end(file, stated_offset)};
   return std::nullopt;
 }
@@ -118,7 +122,10 @@ bool agree(const Stated& end, const Stated& zip64) {
                        std::uint64_t wide) {
     return narrow == saturated || narrow == wide;
   };
-  return same(end.entries, 0xffff, zip64.entries) &&
+  return same(end.disk, 0xffff, zip64.disk) &&
+         same(end.directory_disk, 0xffff, zip64.directory_disk) &&
+         same(end.entries_here, 0xffff, zip64.entries_here) &&
+         same(end.entries, 0xffff, zip64.entries) &&
          same(end.directory_size, 0xffffffff, zip64.directory_size) &&
          same(end.directory_offset, 0xffffffff, zip64.directory_offset);
 }
@@ -220,6 +227,14 @@ Result<ZipEnd> find_zip_end(Bytes file) {
                     "lies at {}, so that readers may see different entries",
                     zip64->stated_offset, zip64->offset - end.archive.offset),
         zip64->offset));
+
+  // Some count the disks from 0 here, too.
+  if (zip64 && (zip64->stated_disk != zip64->stated.disk || zip64->disks > 1))
+    end.findings.push_back(mismatch(
+        fmt::format("the locator of the 64-bit end record says disk {} of {}, "
+                    "but the archive has one",
+                    zip64->stated_disk, zip64->disks),
+        at - kLocatorSize));
 
   const std::uint64_t comment = field<std::uint16_t>(file, at + 20);
   const std::uint64_t room = file.size() - at - kEndSize;
