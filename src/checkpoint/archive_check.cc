@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/worker_pool.h"
@@ -51,6 +52,7 @@ class ArchiveCheck {
     // Entries made to overlap could ask for the same bytes without end.
     std::uint64_t left = file_.size() * 4 + (std::uint64_t{4} << 30);
     std::uint32_t crc = 0;
+    const ZipEntry* failed = nullptr;
     const WorkerPool pool(options.threads);
     const Result<> done = pool.map_ordered(
         jobs.size(),
@@ -65,17 +67,21 @@ class ArchiveCheck {
                         "the records come to far more bytes than the file "
                         "has; not all were checked");
           left -= job.size;
+          if (job.entry == failed)
+            return {};
           if (!part) {
+            failed = job.entry;
             ++result_.crc_bad;
-            result_.report("record_unreadable", Severity::kError,
-                           std::string(part.error().message()),
-                           std::string(job.entry->name));
+            if (zip_.extent(*job.entry))  // else the layout has said it
+              result_.report("record_unreadable", Severity::kError,
+                             std::string(part.error().message()),
+                             std::string(job.entry->name));
             return {};
           }
           crc = job.offset == 0 ? *part : crc32_joined(crc, *part, job.size);
           result_.bytes += job.size;
           if (job.offset + job.size == job.entry->size)
-            conclude(*job.entry, crc);
+            conclude(checkpoint, *job.entry, crc);
           return {};
         });
     if (!done)
@@ -188,7 +194,8 @@ class ArchiveCheck {
     return crc;
   }
 
-  void conclude(const ZipEntry& entry, std::uint32_t crc) {
+  void conclude(const Checkpoint& checkpoint, const ZipEntry& entry,
+                std::uint32_t crc) {
     if (crc == entry.crc32) {
       ++result_.crc_good;
       return;
@@ -197,15 +204,51 @@ class ArchiveCheck {
     result_.report(
         "crc_mismatch", Severity::kError,
         fmt::format("its CRC-32 is {:08x}, but {:08x} when it was written; "
-                    "its bytes have changed since",
-                    crc, entry.crc32),
+                    "its bytes have changed since{}",
+                    crc, entry.crc32, users_of(checkpoint, entry)),
         std::string(entry.name));
   }
+
+  // "; tensors a, b and 3 more lie there", or nothing.
+  std::string users_of(const Checkpoint& checkpoint, const ZipEntry& entry) {
+    if (users_.empty())
+      find_users(checkpoint);
+    const auto found = users_.find(&entry);
+    if (found == users_.end())
+      return "";
+    const Users& users = found->second;
+    std::string text = users.count == 1 ? "; tensor " : "; tensors ";
+    for (std::size_t i = 0; i < users.first.size(); ++i)
+      text += fmt::format("{}{}", i == 0 ? "" : ", ",
+                          checkpoint.path_of(users.first[i]));
+    if (users.count > users.first.size())
+      text += fmt::format(" and {} more", users.count - users.first.size());
+    return text + (users.count == 1 ? " lies there" : " lie there");
+  }
+
+  void find_users(const Checkpoint& checkpoint) {
+    constexpr std::size_t kMostNamed = 3;
+    // A root that is a tensor itself has no name.
+    for (std::uint32_t i = 1; i < checkpoint.nodes().size(); ++i) {
+      const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[i]);
+      if (tensor == nullptr || tensor->storage == kNoIndex)
+        continue;
+      Users& users = users_[checkpoint.storages()[tensor->storage].entry];
+      if (users.count++ < kMostNamed)
+        users.first.push_back(i);
+    }
+  }
+
+  struct Users {
+    std::uint64_t count = 0;
+    std::vector<std::uint32_t> first;  // nodes
+  };
 
   const DataFile& file_;
   const ZipDirectory& zip_;
   const std::string name_;
   Verification& result_;
+  std::unordered_map<const ZipEntry*, Users> users_;  // once one was wanted
 };
 
 }  // namespace

@@ -77,7 +77,8 @@ class ArchiveLayout {
       return zip_.entries()[i].header_offset;
     });
     // Where the next record should begin; unknown after one that is damaged.
-    std::optional<std::uint64_t> at = zip_.start();
+    std::uint64_t at = zip_.start();
+    bool known = true;
     for (const std::size_t i : order) {
       const ZipEntry& entry = zip_.entries()[i];
       const Result<Extent> extent = zip_.extent(entry);
@@ -85,16 +86,17 @@ class ArchiveLayout {
         result_.report("record_unreadable", Severity::kError,
                        std::string(extent.error().message()),
                        std::string(entry.name));
-        at.reset();
+        known = false;
         continue;
       }
       const std::uint64_t header = zip_.header_at(entry);
-      if (at)
-        account(*at, header, fmt::format("before record {}", entry.name));
+      if (known)
+        account(at, header, fmt::format("before record {}", entry.name));
       at = check_record(entry, attributes_[i], header, *extent);
+      known = true;
     }
-    if (at)
-      account(*at, zip_.directory().offset, "before the directory");
+    if (known)
+      account(at, zip_.directory().offset, "before the directory");
     check_end();
     conclude(order.size());
   }

@@ -121,6 +121,8 @@ Result<> add_safetensors(std::uint32_t file, const SourceContext& context);
 Result<> add_bare_pickle(std::uint32_t file, const SourceContext& context);
 // Whether a name that a file gives for another stays inside their folder.
 bool stays_inside(const std::filesystem::path& name);
+// The rank whose file torch's experimental checkpointer calls so.
+std::optional<std::uint32_t> rank_of_file(std::string_view name);
 // Folders.
 Result<Format> add_folder(const std::filesystem::path& folder,
                           const OpenOptions& options,

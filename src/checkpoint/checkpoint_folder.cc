@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "json/json_value.h"
@@ -20,20 +21,29 @@ struct Listing {
   std::vector<fs::path> safetensors;  // without an index
   std::vector<fs::path> bins;         // pytorch_model*.bin
   std::map<std::uint32_t, fs::path> ranks;
-  std::vector<fs::path> metadata;  // .metadata, or one of each rank
+  std::vector<fs::path> odd_ranks;  // checkpoint_01.pt
+  std::vector<fs::path> metadata;   // .metadata, or one of each rank
 };
 
-std::optional<std::uint32_t> rank_of(const std::string& name) {
-  constexpr std::string_view kBefore = "checkpoint_";
-  constexpr std::string_view kAfter = ".pt";
-  if (!name.starts_with(kBefore) || !name.ends_with(kAfter) ||
-      name.size() <= kBefore.size() + kAfter.size())
+// The number between `before` and `after`, in digits alone.
+std::optional<std::uint32_t> number_in(std::string_view name,
+                                       std::string_view before,
+                                       std::string_view after) {
+  if (!name.starts_with(before) || !name.ends_with(after) ||
+      name.size() <= before.size() + after.size())
     return std::nullopt;
-  std::uint32_t rank = 0;
-  const char* const end = name.data() + name.size() - kAfter.size();
-  const auto read = std::from_chars(name.data() + kBefore.size(), end, rank);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(rank)
+  std::uint32_t number = 0;
+  const char* const end = name.data() + name.size() - after.size();
+  const auto read = std::from_chars(name.data() + before.size(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number)
                                                    : std::nullopt;
+}
+
+constexpr std::string_view kBeforeRank = "checkpoint_";
+constexpr std::string_view kAfterRank = ".pt";
+
+bool is_metadata(std::string_view name) {
+  return name == ".metadata" || number_in(name, "__", ".metadata");
 }
 
 // The global one alone, where there is one; else by rank.
@@ -62,22 +72,38 @@ Result<Listing> list(const fs::path& folder) {
     if (!it->is_regular_file(error))
       continue;
     const std::string name = it->path().filename().string();
-    if (const auto rank = rank_of(name))
+    if (const auto rank = rank_of_file(name))
       listing.ranks.emplace(*rank, it->path());
+    else if (number_in(name, kBeforeRank, kAfterRank))
+      listing.odd_ranks.push_back(it->path());
     else if (name.ends_with(".index.json"))
       listing.indexes.push_back(it->path());
     else if (name.ends_with(".safetensors"))
       listing.safetensors.push_back(it->path());
     else if (name.ends_with(".bin"))
       listing.bins.push_back(it->path());
-    else if (name.ends_with(".metadata"))
+    else if (is_metadata(name))
       listing.metadata.push_back(it->path());
   }
   std::ranges::sort(listing.indexes);
   std::ranges::sort(listing.safetensors);
   std::ranges::sort(listing.bins);
+  std::ranges::sort(listing.odd_ranks);
   sort_metadata(listing.metadata);
   return listing;
+}
+
+// A file that breaks off says that of itself; in a folder the first that does
+// is named.
+Result<Format> add_one_of(const fs::path& path, const SourceContext& context) {
+  std::string& truncation = context.checkpoint.truncation;
+  std::string before = std::exchange(truncation, {});
+  Result<Format> format = add_file(path, context);
+  if (!before.empty())
+    truncation = std::move(before);
+  else if (!truncation.empty())
+    truncation = fmt::format("{}: {}", path.filename().string(), truncation);
+  return format;
 }
 
 class Shards {
@@ -85,7 +111,7 @@ class Shards {
   Shards(const fs::path& folder, const SourceContext& context)
       : folder_(folder), context_(context), checkpoint_(context.checkpoint) {}
 
-  Result<> add_indexed(const fs::path& index) {
+  Result<> add_indexed(const fs::path& index, const Listing& listing) {
     checkpoint_.files.push_back(TRY(DataFile::open(index, context_.limits)));
     DataFile& data = *checkpoint_.files.back();
     data.builders.push_back(std::make_unique<Builder>());
@@ -111,6 +137,9 @@ class Shards {
       TRY(add_shard(fs::path(file)));
     checkpoint_.tree.close(root_);
     compare(wanted, index.filename().string());
+    report_twice(Severity::kWarning);
+    if (listing.indexes.size() == 1)
+      compare_files(files, listing);
     compare_size(*parsed, index.filename().string());
     return {};
   }
@@ -120,6 +149,7 @@ class Shards {
     for (const fs::path& file : files)
       TRY(add_shard(file.filename()));
     checkpoint_.tree.close(root_);
+    report_twice(Severity::kError);
     return {};
   }
 
@@ -147,16 +177,61 @@ class Shards {
            name.string()});
       return {};
     }
-    const Result<Format> format = add_file(
+    const Result<Format> format = add_one_of(
         path, {checkpoint_, context_.limits, root_, {}, /*items_only=*/true});
     if (!format)
       checkpoint_.findings.push_back({"unreadable_shard", Severity::kError,
                                       std::string(format.error().message()),
                                       name.string()});
     for (std::uint32_t node = begin; node < checkpoint_.tree.nodes.size();
-         node = checkpoint_.tree.nodes[node].end)
-      shard_of_.emplace(checkpoint_.tree.nodes[node].key.text, name.string());
+         node = checkpoint_.tree.nodes[node].end) {
+      const Key& key = checkpoint_.tree.nodes[node].key;
+      const auto [at, fresh] = shard_of_.emplace(key.text, name.string());
+      if (!fresh && key.kind == Key::Kind::kString && at->second != name)
+        also_in_.emplace(key.text, name.string());
+    }
     return {};
+  }
+
+  // Without an index nothing tells which of them is meant.
+  void report_twice(Severity severity) {
+    Findings twice;
+    for (const auto& [tensor, file] : also_in_)
+      twice.add(fmt::format("tensor '{}' is in both {} and {}", tensor,
+                            shard_of_.at(tensor), file));
+    twice.report("duplicate_tensor", severity,
+                 also_in_.empty() ? "" : also_in_.begin()->second, checkpoint_);
+  }
+
+  bool is_also_in(std::string_view tensor, std::string_view file) const {
+    const auto [begin, end] = also_in_.equal_range(tensor);
+    return std::any_of(
+        begin, end, [file](const auto& pair) { return pair.second == file; });
+  }
+
+  // Shards that loaders pass over, of the kind that the index names.
+  void compare_files(const std::set<std::string_view>& named,
+                     const Listing& listing) {
+    Findings unnamed;
+    std::string where;
+    const auto look = [&](std::span<const fs::path> files,
+                          std::string_view start, std::string_view ending) {
+      if (std::ranges::none_of(named, [ending](std::string_view name) {
+            return name.ends_with(ending);
+          }))
+        return;
+      for (const fs::path& file : files) {
+        const std::string name = file.filename().string();
+        if (!name.starts_with(start) || named.contains(name))
+          continue;
+        unnamed.add("the index does not name it, so that loaders pass it over");
+        if (unnamed.count == 1)
+          where = name;
+      }
+    };
+    look(listing.safetensors, "", ".safetensors");
+    look(listing.bins, "pytorch_model", ".bin");
+    unnamed.report("unnamed_shard", Severity::kWarning, where, checkpoint_);
   }
 
   void compare(const std::map<std::string_view, std::string_view>& wanted,
@@ -168,7 +243,7 @@ class Shards {
         if (!missing_.contains(std::string(file)))
           lost.add(fmt::format("tensor '{}' should be in {} and is not", tensor,
                                file));
-      } else if (found->second != file) {
+      } else if (found->second != file && !is_also_in(tensor, file)) {
         lost.add(fmt::format("tensor '{}' should be in {} but is in {}", tensor,
                              file, found->second));
       }
@@ -225,6 +300,7 @@ class Shards {
   Checkpoint& checkpoint_;
   std::uint32_t root_ = 0;
   std::map<std::string_view, std::string> shard_of_;
+  std::multimap<std::string_view, std::string> also_in_;  // shards after that
   std::set<std::string> missing_;
 };
 
@@ -234,7 +310,7 @@ Result<> add_ranks(const Listing& listing, const SourceContext& context) {
       tree.add(context.parent, context.key, NodeKind::kDict);
   std::size_t readable = 0;
   for (const auto& [rank, path] : listing.ranks) {
-    const Result<Format> format = add_file(
+    const Result<Format> format = add_one_of(
         path, {context.checkpoint, context.limits, root, Key::integer(rank)});
     if (format)
       ++readable;
@@ -244,6 +320,13 @@ Result<> add_ranks(const Listing& listing, const SourceContext& context) {
            std::string(format.error().message()), path.filename().string()});
   }
   tree.close(root);
+  if (readable > 0)
+    for (const fs::path& path : listing.odd_ranks)
+      context.checkpoint.findings.push_back(
+          {"odd_rank_file", Severity::kWarning,
+           "torch takes it for no rank's file, for its number is not written "
+           "as torch writes it",
+           path.filename().string()});
   if (readable == 0)
     return fail(ErrorKind::kCorrupt, "{}",
                 context.checkpoint.findings.back().message);
@@ -251,6 +334,13 @@ Result<> add_ranks(const Listing& listing, const SourceContext& context) {
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> rank_of_file(std::string_view name) {
+  const auto rank = number_in(name, kBeforeRank, kAfterRank);
+  return rank && name == fmt::format("{}{}{}", kBeforeRank, *rank, kAfterRank)
+             ? rank
+             : std::nullopt;
+}
 
 bool stays_inside(const fs::path& name) {
   return !name.empty() && name.is_relative() &&
@@ -282,7 +372,7 @@ Result<Format> add_folder(const fs::path& folder, const OpenOptions& options,
     return Format::kDistributed;
   Shards shards(folder, context);
   if (!listing.indexes.empty()) {
-    TRY(shards.add_indexed(listing.indexes.front()));
+    TRY(shards.add_indexed(listing.indexes.front(), listing));
     return Format::kShards;
   }
   if (!listing.safetensors.empty()) {

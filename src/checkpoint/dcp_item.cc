@@ -187,6 +187,7 @@ void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
       if (!item) {
         result.findings.push_back({"bad_item", Severity::kError,
                                    std::string(item.error().message()), place});
+        result.broken.insert(assembly);
         continue;
       }
       const std::size_t before = result.findings.size();

@@ -2,13 +2,28 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
+#include "checkpoint/storage_reader.h"
 #include "pickle/audit.h"
 
 namespace postflight {
 namespace {
 
+// Why the bytes of a storage can't be had: it is in no place, or packed in a
+// way that is not read. Empty if they can, though they may be wrong.
+std::string trouble_with(const Checkpoint& checkpoint, const Storage& storage) {
+  const Result<StorageReader> reader = StorageReader::open(checkpoint, storage);
+  return reader ? "" : std::string(reader.error().message());
+}
+
 void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
+  std::vector<std::optional<std::string>> troubles(
+      checkpoint.storages().size());        // as far as they are known
+  std::set<std::string, std::less<>> said;  // records
+  for (const Finding& finding : result.findings)
+    if (finding.kind == "record_unreadable")
+      said.insert(finding.where);
   std::uint64_t shown = 0;
   constexpr std::uint64_t kMostShown = 100;
   for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i) {
@@ -16,13 +31,28 @@ void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
     if (tensor == nullptr)
       continue;
     ++result.tensors;
-    if (tensor->problem.empty())
+    std::string_view problem = tensor->problem;
+    if (problem.empty() && tensor->storage != kNoIndex) {
+      const Storage& storage = checkpoint.storages()[tensor->storage];
+      if (result.broken.contains(storage.assembly)) {
+        ++result.unreadable;
+        continue;
+      }
+      std::optional<std::string>& trouble = troubles[tensor->storage];
+      if (!trouble)
+        trouble = trouble_with(checkpoint, storage);
+      if (!trouble->empty() && storage.entry != nullptr &&
+          said.contains(storage.entry->name))
+        trouble =
+            fmt::format("its record {} cannot be read", storage.entry->name);
+      problem = *trouble;
+    }
+    if (problem.empty())
       continue;
     ++result.unreadable;
     if (shown++ < kMostShown)
       result.findings.push_back({"tensor_unreadable", Severity::kError,
-                                 std::string(tensor->problem),
-                                 checkpoint.path_of(i)});
+                                 std::string(problem), checkpoint.path_of(i)});
   }
   if (shown > kMostShown)
     result.findings.push_back(
@@ -52,6 +82,29 @@ void verify_code(const Checkpoint& checkpoint, Verification& result) {
                        what),
            file->path().filename().string()});
     }
+}
+
+// Whether there is a file of each rank up to the last; one that cannot be read
+// is there, and was said to be bad.
+void verify_numbers(const Checkpoint& checkpoint, Verification& result) {
+  std::set<std::int64_t> ranks;
+  for (std::uint32_t top = 1; top < checkpoint.nodes().size();
+       top = checkpoint.nodes()[top].end)
+    ranks.insert(checkpoint.nodes()[top].key.number);
+  for (const Finding& finding : checkpoint.findings)
+    if (finding.kind == "unreadable_rank")
+      if (const auto rank = rank_of_file(finding.where))
+        ranks.insert(*rank);
+  std::int64_t expected = 0;
+  for (const std::int64_t rank : ranks) {
+    for (; expected < rank && result.findings.size() < 1000; ++expected)
+      result.findings.push_back(
+          {"missing_rank", Severity::kError,
+           fmt::format("rank {} has no file, though rank {} has one", expected,
+                       rank),
+           fmt::format("checkpoint_{}.pt", expected)});
+    expected = rank + 1;
+  }
 }
 
 }  // namespace
@@ -92,17 +145,9 @@ void verify_ranks(const Checkpoint& checkpoint, Verification& result) {
     bool same_shape = true;
   };
   std::map<std::string, Place> places;
-  std::int64_t expected = 0;
+  verify_numbers(checkpoint, result);
   std::uint64_t ranks = 0;
   for (std::uint32_t top = 1; top < nodes.size(); top = nodes[top].end) {
-    const std::int64_t rank = nodes[top].key.number;
-    for (; expected < rank && result.findings.size() < 1000; ++expected)
-      result.findings.push_back(
-          {"missing_rank", Severity::kError,
-           fmt::format("rank {} has no file, though rank {} has one", expected,
-                       rank),
-           fmt::format("checkpoint_{}.pt", expected)});
-    expected = rank + 1;
     ++ranks;
     for (std::uint32_t i = top; i < nodes[top].end; ++i) {
       const Tensor* const tensor = checkpoint.tensor_at(nodes[i]);

@@ -20,6 +20,11 @@ struct Local {
   std::string_view name;
   std::uint64_t data = 0;  // where its bytes begin
   std::uint16_t method = 0;
+  // Other writers than torch's state them, unless a descriptor follows.
+  bool states_sizes = false;
+  std::uint32_t crc32 = 0;
+  std::uint64_t packed = 0;
+  std::uint64_t size = 0;
 };
 
 std::optional<Local> read_local(Bytes file, std::uint64_t at) {
@@ -31,9 +36,19 @@ std::optional<Local> read_local(Bytes file, std::uint64_t at) {
   const std::uint64_t extra = load_little_endian<std::uint16_t>(header + 28);
   if (file.size() - at - kLocalHeaderSize < name + extra)
     return std::nullopt;
-  return Local{as_text(file.subspan(at + kLocalHeaderSize, name)),
-               at + kLocalHeaderSize + name + extra,
-               load_little_endian<std::uint16_t>(header + 8)};
+  constexpr std::uint16_t kHasDescriptor = 8;
+  constexpr std::uint32_t kSaturated = 0xffffffff;
+  Local local;
+  local.name = as_text(file.subspan(at + kLocalHeaderSize, name));
+  local.data = at + kLocalHeaderSize + name + extra;
+  local.method = load_little_endian<std::uint16_t>(header + 8);
+  local.crc32 = load_little_endian<std::uint32_t>(header + 14);
+  local.packed = load_little_endian<std::uint32_t>(header + 18);
+  local.size = load_little_endian<std::uint32_t>(header + 22);
+  local.states_sizes =
+      (load_little_endian<std::uint16_t>(header + 6) & kHasDescriptor) == 0 &&
+      local.packed != kSaturated && local.size != kSaturated;
+  return local;
 }
 
 // The storages that a pickle names, with their sizes, and how many tensors
@@ -75,33 +90,46 @@ class Salvager {
         break;
       if (*size > file_.size() - local->data)
         break;  // this one breaks off
-      keep(*local, at, *size);
+      // What is small and packed is passed over: all of it can be done without.
+      if (local->method == kStored ||
+          local->name.find("/data/") != std::string_view::npos)
+        keep(*local, at, *size);
       at = local->data + *size;
-      if (*size > 0)
+      if (*size > 0 && !local->states_sizes)
         at = skip_descriptor(at);
     }
     end_ = at;
+    // Without what names the tensors the rest is of no use.
+    if (!has_pickle_)
+      return {};
     summarise();
     return std::move(found_);
   }
 
  private:
-  // How long a record is: the pickle says it of the storages and of itself,
-  // the few small ones end where the next header begins.
+  // How long a record is, packed or not: its header, or else the pickle says it
+  // of the storages and of itself, the few small ones end where the next header
+  // begins.
   std::optional<std::uint64_t> size_of(const Local& local) {
-    if (local.method != 0)
+    if (local.method != kStored &&
+        (local.method != kDeflated || !local.states_sizes))
       return std::nullopt;
     const std::size_t slash = local.name.find('/');
     const std::string_view record = slash == std::string_view::npos
                                         ? local.name
                                         : local.name.substr(slash + 1);
     if (record == "data.pkl") {
+      if (local.method != kStored)
+        return std::nullopt;
       const Result<Pickle> pickle = machine_.load(file_.subspan(local.data));
       if (!pickle)
         return std::nullopt;
       wanted_ = wanted_of(machine_);
+      has_pickle_ = true;
       return pickle->size;
     }
+    if (local.states_sizes)
+      return local.packed;
     if (record.starts_with("data/")) {
       const auto found = wanted_.sizes.find(record.substr(5));
       return found == wanted_.sizes.end() ? std::nullopt
@@ -131,9 +159,13 @@ class Salvager {
     entry.name = local.name;
     entry.size = entry.compressed_size = size;
     entry.header_offset = header;
+    entry.method = local.method;
     const std::uint64_t after = local.data + size;
-    if (size > 0 && file_.size() - after >= kDescriptor &&
-        as_text(file_.subspan(after)).starts_with(kDescriptorSignature))
+    if (local.states_sizes) {
+      entry.size = local.size;
+      entry.crc32 = local.crc32;
+    } else if (size > 0 && file_.size() - after >= kDescriptor &&
+               as_text(file_.subspan(after)).starts_with(kDescriptorSignature))
       entry.crc32 = load_little_endian<std::uint32_t>(file_.data() + after + 4);
     found_.entries.push_back(entry);
     found_.extents.push_back({local.data, size});
@@ -159,9 +191,19 @@ class Salvager {
     const std::uint64_t there = file_.size() - end_;
     lost = lost > there ? lost - there : 0;
     found_.summary = fmt::format(
-        "the file ends about {} before its directory; {} of {} tensors are "
-        "whole; the writer was probably killed, or the copy broke off",
-        human_bytes(lost), whole, wanted_.tensors);
+        "the file ends {}; {} of {} tensors are whole; the writer was "
+        "probably killed, or the copy broke off",
+        missing.empty()
+            ? end_in_words()
+            : fmt::format("about {} before its directory", human_bytes(lost)),
+        whole, wanted_.tensors);
+  }
+
+  // Of one whose storages are all there.
+  std::string end_in_words() const {
+    const std::string_view rest = as_text(file_.subspan(end_));
+    return rest.starts_with(kEntrySignature) ? "inside its directory"
+                                             : "just before its directory";
   }
 
   Bytes file_;
@@ -169,6 +211,7 @@ class Salvager {
   Wanted wanted_;
   Salvage found_;
   std::uint64_t end_ = 0;
+  bool has_pickle_ = false;
 };
 
 }  // namespace
