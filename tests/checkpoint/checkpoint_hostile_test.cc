@@ -107,7 +107,7 @@ TEST(HostileCheckpoint, RepeatsNoByteWithoutEnd) {
       must(statistics_of(TensorReader(checkpoint), checkpoint.tensors()[0]));
   EXPECT_EQ(found.elements, 3ULL << 50);
   EXPECT_EQ(found.zero, 3ULL << 50);
-  EXPECT_EQ(found.maximum, 0);
+  EXPECT_EQ(found.maximum, Extreme(0.0));
 }
 
 }  // namespace

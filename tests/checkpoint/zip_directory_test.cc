@@ -105,7 +105,8 @@ TEST(ZipDirectory, PayloadsOfTorchLieAtMultiplesOf64) {
 TEST(ZipDirectory, ContentsOfAllSamplesMatchTheirCrc) {
   int archives = 0, good = 0, absent = 0, deflated = 0;
   for (const std::string& name : zip_samples()) {
-    if (name == "ckpt_more/truncated.pt")
+    // Those of ckpt_made are made wrong, and become more.
+    if (name == "ckpt_more/truncated.pt" || name.starts_with("ckpt_made/"))
       continue;
     const std::string file = sample(name);
     for (const Extent& extent : find_archives(as_bytes(file), {}).extents) {
