@@ -3,94 +3,11 @@
 // torch writes them is left as an object nobody knows.
 
 #include <algorithm>
-#include <array>
 
 #include "checkpoint/tree_builder.h"
 
 namespace postflight {
 namespace {
-
-struct NamedCall {
-  std::string_view name;
-  KnownCall call;
-};
-
-// In any module of torch.
-constexpr std::array kTorchCalls = {
-    NamedCall{"_rebuild_tensor_v2", KnownCall::kTensor},
-    NamedCall{"_rebuild_parameter", KnownCall::kParameter},
-    NamedCall{"_rebuild_tensor_v3", KnownCall::kTensorV3},
-    NamedCall{"_rebuild_tensor", KnownCall::kTensor},
-    NamedCall{"_rebuild_parameter_with_state", KnownCall::kParameter},
-    NamedCall{"_rebuild_from_type_v2", KnownCall::kFromType},
-    NamedCall{"_rebuild_from_type", KnownCall::kFromType},
-    NamedCall{"_rebuild_sparse_tensor", KnownCall::kSparse},
-    NamedCall{"_rebuild_sparse_csr_tensor", KnownCall::kSparse},
-    NamedCall{"_rebuild_qtensor", KnownCall::kQuantized},
-    NamedCall{"_rebuild_nested_tensor", KnownCall::kNested},
-    NamedCall{"_rebuild_njt", KnownCall::kJagged},
-    NamedCall{"_rebuild_meta_tensor_no_storage", KnownCall::kMeta},
-    NamedCall{"_rebuild_device_tensor_from_cpu_tensor", KnownCall::kFromCpu},
-    NamedCall{"_rebuild_device_tensor_from_numpy", KnownCall::kFromCpu},
-    NamedCall{"_rebuild_xla_tensor", KnownCall::kFromCpu},
-    NamedCall{"_rebuild_wrapper_subclass", KnownCall::kWrapper},
-    NamedCall{"ShardedTensor", KnownCall::kShardedTensor},
-    NamedCall{"Size", KnownCall::kSize},
-    NamedCall{"device", KnownCall::kPlain},
-    NamedCall{"_get_layout", KnownCall::kPlain},
-    NamedCall{"build_intlist", KnownCall::kSameAsArgument},
-    NamedCall{"build_tensorlist", KnownCall::kSameAsArgument},
-    NamedCall{"build_doublelist", KnownCall::kSameAsArgument},
-    NamedCall{"build_boollist", KnownCall::kSameAsArgument},
-    NamedCall{"restore_type_tag", KnownCall::kSameAsArgument},
-};
-
-constexpr std::array kPythonCalls = {
-    NamedCall{"OrderedDict", KnownCall::kDict},
-    NamedCall{"defaultdict", KnownCall::kDefaultDict},
-    NamedCall{"Counter", KnownCall::kCounter},
-    NamedCall{"dict", KnownCall::kDict},
-    NamedCall{"set", KnownCall::kSet},
-    NamedCall{"frozenset", KnownCall::kSet},
-    NamedCall{"list", KnownCall::kList},
-    NamedCall{"deque", KnownCall::kList},
-    NamedCall{"bytes", KnownCall::kPlain},
-    NamedCall{"bytearray", KnownCall::kPlain},
-    NamedCall{"complex", KnownCall::kPlain},
-    NamedCall{"slice", KnownCall::kPlain},
-    NamedCall{"range", KnownCall::kPlain},
-    NamedCall{"xrange", KnownCall::kPlain},
-    NamedCall{"encode", KnownCall::kPlain},
-};
-
-constexpr std::array kNumpyCalls = {
-    NamedCall{"_reconstruct", KnownCall::kNdarray},
-    NamedCall{"scalar", KnownCall::kScalar},
-    NamedCall{"_frombuffer", KnownCall::kFromBuffer},
-    NamedCall{"dtype", KnownCall::kPlain},
-};
-
-template <std::size_t kCount>
-KnownCall find(const std::array<NamedCall, kCount>& calls,
-               std::string_view name) {
-  const auto* const found = std::ranges::find(calls, name, &NamedCall::name);
-  return found == calls.end() ? KnownCall::kUnknown : found->call;
-}
-
-KnownCall classify(const Global& global) {
-  const std::string_view module = global.module;
-  if (module.starts_with("torch"))
-    return find(kTorchCalls, global.name);
-  if (module == "collections" || module == "builtins" ||
-      module == "__builtin__" || module == "_codecs")
-    return find(kPythonCalls, global.name);
-  if (module.starts_with("numpy"))
-    return find(kNumpyCalls, global.name);
-  if (module.starts_with("pathlib") || module == "datetime" ||
-      module == "uuid" || module == "fractions" || module == "decimal")
-    return KnownCall::kPlain;
-  return KnownCall::kUnknown;
-}
 
 std::optional<std::uint64_t> size_of(const Value& value) {
   if (!value.is(Kind::kInteger) || value.integer() < 0)
@@ -134,39 +51,6 @@ void add_part(TensorDescription& to, std::string_view name,
 
 }  // namespace
 
-bool read_storage_id(const Value& id, StorageReference& reference) {
-  constexpr std::string_view kStorage = "Storage";
-  const std::span<const Value> parts = tuple_items(id);
-  if (parts.size() < 5 ||
-      !(parts[0].is(Kind::kString) || parts[0].is(Kind::kLegacyString)) ||
-      parts[0].text() != "storage" || !parts[1].is(Kind::kGlobal))
-    return false;
-  const auto is_text = [](const Value& value) {
-    return value.is(Kind::kString) || value.is(Kind::kLegacyString);
-  };
-  const std::string_view storage_class = parts[1].global().name;
-  const Dtype* const known = dtype_of_storage(storage_class);
-  if (known == nullptr && !storage_class.ends_with(kStorage))
-    return false;
-  // One from after our time may still have its bytes listed.
-  const Dtype dtype =
-      known != nullptr ? *known
-                       : Dtype{.name = storage_class.substr(
-                                   0, storage_class.size() - kStorage.size())};
-  const auto count = size_of(parts[4]);
-  const bool numbered = parts[2].is(Kind::kInteger);  // as packages have it
-  if (!(is_text(parts[2]) || numbered) || !is_text(parts[3]) || !count ||
-      __builtin_mul_overflow(*count, dtype.size, &reference.bytes))
-    return false;
-  reference.dtype = dtype;
-  reference.device = parts[3].text();
-  if (numbered)
-    reference.number = parts[2].integer();
-  else
-    reference.key = parts[2].text();
-  return true;
-}
-
 KnownCall TreeBuilder::call_of(const Value& callable) {
   if (!callable.is(Kind::kGlobal))
     return KnownCall::kUnknown;
@@ -175,7 +59,7 @@ KnownCall TreeBuilder::call_of(const Value& callable) {
     return last_call_;
   std::uint32_t& known = calls_[global];
   if (known == 0)
-    known = static_cast<std::uint32_t>(classify(*global)) + 1;
+    known = static_cast<std::uint32_t>(known_call(*global)) + 1;
   last_global_ = global;
   last_call_ = static_cast<KnownCall>(known - 1);
   return last_call_;

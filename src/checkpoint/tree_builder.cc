@@ -13,11 +13,6 @@ namespace {
 // can be named; but a few hundred bytes can nest to billions of paths.
 constexpr std::uint64_t kMostRepeated = 100'000;
 
-// Of a value that is a tensor at most.
-constexpr bool makes_tensor(KnownCall call) {
-  return call >= KnownCall::kTensor && call <= KnownCall::kFromBuffer;
-}
-
 bool is_attributes(const Value& state) {
   return state.is(Kind::kDict);
 }

@@ -2,71 +2,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/pointer_map.h"
+#include "checkpoint/known_call.h"
+#include "checkpoint/storage_reference.h"
 #include "checkpoint/tree.h"
 #include "pickle/object.h"
 
 namespace postflight {
-
-// What a pickle says of a storage it refers to.
-struct StorageReference {
-  Dtype dtype;
-  std::string_view key;
-  std::string_view device;
-  std::uint64_t bytes = 0;
-  std::uint64_t view_offset = 0;  // in elements, from the storage's front
-  std::optional<std::int64_t> number = {};  // the key, where it is no text
-};
-
-// Gives the storage for a persistent id, or kNoIndex if it is none.
-using StorageResolver =
-    std::function<std::uint32_t(const Value& id, StorageReference& reference)>;
-
-// Reads ("storage", class, key, device, count) into an empty reference. False
-// if the id is something else. Of a class that we do not know, the dtype is
-// unknown and there are no bytes.
-bool read_storage_id(const Value& id, StorageReference& reference);
-
-// Nothing if it is no tuple.
-inline std::span<const Value> tuple_items(const Value& value) {
-  return value.is(Kind::kTuple) ? value.items() : std::span<const Value>();
-}
-
-// What torch's and Python's functions that we understand are called here.
-enum class KnownCall : std::uint8_t {
-  kUnknown,
-  // What makes tensors,
-  kTensor,
-  kTensorV3,
-  kParameter,
-  kFromType,
-  kSparse,
-  kQuantized,
-  kNested,
-  kJagged,
-  kMeta,
-  kFromCpu,
-  kWrapper,
-  kShardedTensor,
-  kNdarray,
-  kScalar,
-  kFromBuffer,
-  // and anything else.
-  kDict,
-  kDefaultDict,
-  kCounter,
-  kSet,
-  kList,
-  kSize,            // torch.Size, a tuple
-  kPlain,           // a value that is shown whole: complex, a path
-  kSameAsArgument,  // hands its first argument through
-};
 
 // One place below the node being written out.
 struct TreeChild {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/units.h"
-#include "checkpoint/tree_builder.h"
+#include "checkpoint/storage_reference.h"
 #include "checkpoint/zip_format.h"
 #include "pickle/machine.h"
 #include "pickle/parts.h"
