@@ -90,6 +90,7 @@ class Salvager {
         break;
       if (*size > file_.size() - local->data)
         break;  // this one breaks off
+      ++records_;
       // What is small and packed is passed over: all of it can be done without.
       if (local->method == kStored ||
           local->name.find("/data/") != std::string_view::npos)
@@ -201,9 +202,24 @@ class Salvager {
 
   // Of one whose storages are all there.
   std::string end_in_words() const {
-    const std::string_view rest = as_text(file_.subspan(end_));
-    return rest.starts_with(kEntrySignature) ? "inside its directory"
-                                             : "just before its directory";
+    const Bytes after = file_.subspan(end_);
+    Cursor cursor(after);
+    std::uint64_t entries = 0;
+    while (
+        as_text(after.subspan(cursor.offset())).starts_with(kEntrySignature)) {
+      ++entries;
+      const Result<Bytes> entry = cursor.take(kEntrySize);
+      std::uint64_t more = 0;  // name, fields and comment
+      for (const std::size_t at : {28, 30, 32})
+        more +=
+            entry ? load_little_endian<std::uint16_t>(entry->data() + at) : 0;
+      if (!entry || !cursor.skip(more))
+        return "inside its directory";
+    }
+    if (entries == 0)
+      return "just before its directory";
+    return entries < records_ ? "inside its directory"
+                              : "just after its directory";
   }
 
   Bytes file_;
@@ -211,6 +227,7 @@ class Salvager {
   Wanted wanted_;
   Salvage found_;
   std::uint64_t end_ = 0;
+  std::uint64_t records_ = 0;  // that are whole, kept or not
   bool has_pickle_ = false;
 };
 

@@ -224,6 +224,12 @@ TEST_F(VerificationTest, SaysWhereAFileWasCut) {
       cut(entry_of(whole, "tied/version") + 10),
       fmt::format("the file ends inside its directory; 3 of 3{}", kAfter));
   EXPECT_EQ(
+      cut(entry_of(whole, "tied/version")),
+      fmt::format("the file ends inside its directory; 3 of 3{}", kAfter));
+  EXPECT_EQ(
+      cut(whole.size() - 1),
+      fmt::format("the file ends just after its directory; 3 of 3{}", kAfter));
+  EXPECT_EQ(
       cut(header_of(whole, "tied/version") + 10),
       fmt::format("the file ends just before its directory; 3 of 3{}", kAfter));
 }
