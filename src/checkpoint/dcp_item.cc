@@ -191,6 +191,9 @@ void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
         continue;
       }
       const std::size_t before = result.findings.size();
+      for (const Finding& finding : (*item)->checkpoint().findings)
+        result.report(finding.kind, finding.severity, finding.message,
+                      finding.where);
       const DataFile& file = *(*item)->checkpoint().files.front();
       if (file.zip)
         verify_archive((*item)->checkpoint(), file, options, result);

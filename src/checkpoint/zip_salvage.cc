@@ -191,6 +191,13 @@ class Salvager {
       lost += size + kAround;
     const std::uint64_t there = file_.size() - end_;
     lost = lost > there ? lost - there : 0;
+    if (has_end()) {
+      found_.summary = fmt::format(
+          "the file has its end, but its directory is damaged; {} of {} "
+          "tensors were found whole without it",
+          whole, wanted_.tensors);
+      return;
+    }
     found_.summary = fmt::format(
         "the file ends {}; {} of {} tensors are whole; the writer was "
         "probably killed, or the copy broke off",
@@ -198,6 +205,13 @@ class Salvager {
             ? end_in_words()
             : fmt::format("about {} before its directory", human_bytes(lost)),
         whole, wanted_.tensors);
+  }
+
+  // Whether it breaks off nowhere: the last record of all is in its place.
+  bool has_end() const {
+    constexpr std::size_t kEndSize = 22;
+    return file_.size() >= kEndSize &&
+           as_text(file_.last(kEndSize)).starts_with(kEndSignature);
   }
 
   // Of one whose storages are all there.

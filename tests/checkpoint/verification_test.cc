@@ -234,6 +234,30 @@ TEST_F(VerificationTest, SaysWhereAFileWasCut) {
       fmt::format("the file ends just before its directory; 3 of 3{}", kAfter));
 }
 
+TEST_F(VerificationTest, TakesADamagedDirectoryForNoCut) {
+  std::string file = recorded("ckpt_more/tied.pt");
+  flip(file, entry_of(file, "tied/version"));
+  add("made.pt", file);
+  EXPECT_EQ(must(Checkpoint::open(folder_.path() / "made.pt")).truncation,
+            "the file has its end, but its directory is damaged; 3 of 3 "
+            "tensors were found whole without it");
+}
+
+// What is damaged in the archive of an item is the checkpoint's trouble.
+TEST_F(VerificationTest, SeesTheDamagedDirectoryOfAnItem) {
+  for (const std::string_view name :
+       {".metadata", "__1_0.distcp", "__2_0.distcp", "__3_0.distcp"})
+    add(name, recorded(fmt::format("dcp_plain/{}", name)));
+  std::string file = recorded("dcp_plain/__0_0.distcp");
+  flip(file, file.find("PK\1\2"));
+  add("__0_0.distcp", file);
+  EXPECT_THAT(in_words(verify(folder()).findings),
+              ElementsAre("error truncated: the file has its end, but its "
+                          "directory is damaged; 1 of 1 tensors were found "
+                          "whole without it (model.u at (0, 0): "
+                          "__0_0.distcp)"));
+}
+
 TEST_F(VerificationTest, NamesTheFileThatBreaksOff) {
   const std::string whole = recorded("ckpt_more/tied.pt");
   add("checkpoint_0.pt", whole);
