@@ -23,13 +23,12 @@ bool read_storage_id(const Value& id, StorageReference& reference) {
       known != nullptr ? *known
                        : Dtype{.name = storage_class.substr(
                                    0, storage_class.size() - kStorage.size())};
-  const std::optional<std::uint64_t> count =
-      parts[4].is(Kind::kInteger) && parts[4].integer() >= 0
-          ? std::optional(static_cast<std::uint64_t>(parts[4].integer()))
-          : std::nullopt;
+  const std::int64_t count =
+      parts[4].is(Kind::kInteger) ? parts[4].integer() : -1;
   const bool numbered = parts[2].is(Kind::kInteger);  // as packages have it
-  if (!(is_text(parts[2]) || numbered) || !is_text(parts[3]) || !count ||
-      __builtin_mul_overflow(*count, dtype.size, &reference.bytes))
+  if (!(is_text(parts[2]) || numbered) || !is_text(parts[3]) || count < 0 ||
+      __builtin_mul_overflow(static_cast<std::uint64_t>(count), dtype.size,
+                             &reference.bytes))
     return false;
   reference.dtype = dtype;
   reference.device = parts[3].text();
