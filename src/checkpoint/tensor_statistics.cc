@@ -226,7 +226,9 @@ class Counter {
       *counted *= times;
     if (!moments_.empty()) {
       found_.mean = moments_.mean();
-      found_.deviation = moments_.deviation();
+      // Of equal numbers not even by a last digit.
+      found_.deviation =
+          found_.minimum == found_.maximum ? 0 : moments_.deviation();
     }
     return found_;
   }
