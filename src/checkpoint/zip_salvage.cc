@@ -224,7 +224,7 @@ class Salvager {
       ++entries;
       const Result<Bytes> entry = cursor.take(kEntrySize);
       std::uint64_t more = 0;  // name, fields and comment
-      for (const std::size_t at : {28, 30, 32})
+      for (const std::size_t at : {28U, 30U, 32U})
         more +=
             entry ? load_little_endian<std::uint16_t>(entry->data() + at) : 0;
       if (!entry || !cursor.skip(more))
