@@ -374,33 +374,32 @@ class ArchiveLayout {
 
   void conclude(std::size_t records) {
     for (const auto& [field, broken] : broken_) {
-      const bool always = broken.count == own_ && own_ > 1;
-      result_.report(
-          always ? "other_writer" : "header_changed",
-          always ? Severity::kNote : Severity::kError,
-          always ? fmt::format("the {} of all its records is not as torch "
-                               "writes it",
-                               field)
-                 : fmt::format("its {} is not as torch writes it: it was "
-                               "changed since, or damaged{}",
-                               field,
-                               broken.count > 1
-                                   ? fmt::format(" (and {} more such)",
-                                                 broken.count - 1)
-                                   : ""),
-          always ? name_ : std::string(broken.first));
+      if (broken.count == own_ && own_ > 1)
+        result_.report("other_writer", Severity::kNote,
+                       fmt::format("the {} of all its records is not as torch "
+                                   "writes it",
+                                   field),
+                       name_);
+      else
+        result_.report("header_changed", Severity::kError,
+                       fmt::format("its {} is not as torch writes it: it was "
+                                   "changed since, or damaged{}",
+                                   field, and_more(broken.count)),
+                       std::string(broken.first));
     }
     if (records > 0 && foreign_ == records)
       result_.report("repacked", Severity::kWarning,
                      "it was packed by another zip writer than torch's", name_);
     else if (own_ > 0 && foreign_ > 0)
-      result_.report(
-          "added_record", Severity::kWarning,
-          fmt::format("another zip writer than torch's put it there{}",
-                      foreign_ > 1
-                          ? fmt::format(" (and {} more such)", foreign_ - 1)
-                          : ""),
-          std::string(first_foreign_));
+      result_.report("added_record", Severity::kWarning,
+                     fmt::format("another zip writer than torch's put it "
+                                 "there{}",
+                                 and_more(foreign_)),
+                     std::string(first_foreign_));
+  }
+
+  static std::string and_more(std::size_t count) {
+    return count > 1 ? fmt::format(" (and {} more such)", count - 1) : "";
   }
 
   struct Broken {

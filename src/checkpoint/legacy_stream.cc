@@ -105,7 +105,6 @@ class LegacyStream {
       return fail(ErrorKind::kCorrupt,
                   "its list of storages is no list but something else");
     std::uint64_t whole = 0;
-    std::optional<std::string_view> unknown;  // what hides all that follow
     for (std::size_t i = 0; i < keys.items().size(); ++i) {
       const Value& key = keys.items()[i];
       if (!is_text(key))
@@ -113,30 +112,27 @@ class LegacyStream {
       const auto known = known_.find(key.text());
       if (known == known_.end()) {
         if (const auto end = end_of_unknown(keys.items().subspan(i + 1))) {
-          checkpoint_.findings.push_back(
-              {"unused_storage", Severity::kWarning,
-               fmt::format("storage '{}' is used by no tensor", key.text()),
-               fmt::format("byte {}", at_)});
+          report("unused_storage", Severity::kWarning,
+                 fmt::format("storage '{}' is used by no tensor", key.text()));
           at_ = *end;
           ++whole;
           continue;
         }
-        checkpoint_.findings.push_back(
-            {"unused_storage", Severity::kError,
-             fmt::format("storage '{}' is used by no tensor, so that what "
-                         "follows it cannot be found",
-                         key.text()),
-             fmt::format("byte {}", at_)});
-        unknown = key.text();
-        break;
+        report("unused_storage", Severity::kError,
+               fmt::format("storage '{}' is used by no tensor, so that what "
+                           "follows it cannot be found",
+                           key.text()));
+        mark_missing(
+            fmt::format("comes after '{}', whose size is not known, "
+                        "and cannot be found",
+                        key.text()));
+        return {};
       }
       if (known->second.found)
-        checkpoint_.findings.push_back(
-            {"duplicate_storage", Severity::kError,
-             fmt::format("storage '{}' stands in the stream more than once; "
-                         "torch takes the last",
-                         key.text()),
-             fmt::format("byte {}", at_)});
+        report("duplicate_storage", Severity::kError,
+               fmt::format("storage '{}' stands in the stream more than once; "
+                           "torch takes the last",
+                           key.text()));
       Storage& storage = checkpoint_.tree.storages[known->second.storage];
       const std::uint64_t left = data_.size() - at_;
       if (left < sizeof(std::int64_t) ||
@@ -157,30 +153,15 @@ class LegacyStream {
       at_ += storage.size;
       ++whole;
     }
-    if (unknown)
-      for (auto& [key, known] : known_)
-        if (!known.found)
-          checkpoint_.tree.storages[known.storage].problem =
-              checkpoint_.tree.keep(
-                  fmt::format("storage '{}' comes after '{}', whose size "
-                              "is not known, and cannot be found",
-                              key, *unknown));
-    if (unknown)
-      return {};
     if (whole < keys.items().size())
       broke_off(
           fmt::format("the stream ends inside its storages: {} of {} are whole",
                       whole, keys.items().size()));
     else if (at_ < data_.size())
-      checkpoint_.findings.push_back(
-          {"trailing_bytes", Severity::kWarning,
-           fmt::format("{} bytes follow the last storage", data_.size() - at_),
-           fmt::format("byte {}", at_)});
-    for (auto& [key, known] : known_)
-      if (Storage& storage = checkpoint_.tree.storages[known.storage];
-          !known.found && storage.problem.empty())
-        storage.problem = checkpoint_.tree.keep(
-            fmt::format("storage '{}' is not in the stream's list", key));
+      report(
+          "trailing_bytes", Severity::kWarning,
+          fmt::format("{} bytes follow the last storage", data_.size() - at_));
+    mark_missing("is not in the stream's list");
     return {};
   }
 
@@ -225,17 +206,28 @@ class LegacyStream {
     return value.is(Kind::kString) || value.is(Kind::kLegacyString);
   }
 
+  void report(std::string kind, Severity severity, std::string message) {
+    checkpoint_.findings.push_back({std::move(kind), severity,
+                                    std::move(message),
+                                    fmt::format("byte {}", at_)});
+  }
+
+  // Why the storages that have not been found are not there.
+  void mark_missing(std::string_view why) {
+    Tree& tree = checkpoint_.tree;
+    for (auto& [key, known] : known_)
+      if (Storage& storage = tree.storages[known.storage];
+          !known.found && storage.problem.empty())
+        storage.problem = tree.keep(fmt::format("storage '{}' {}", key, why));
+  }
+
   void broke_off(const std::string& how) {
     checkpoint_.truncation = fmt::format(
         "{}; the writer was probably killed, or the copy broke off", how);
     checkpoint_.findings.push_back({"truncated", Severity::kError,
                                     checkpoint_.truncation,
                                     data_.path().filename().string()});
-    for (auto& [key, known] : known_)
-      if (!known.found)
-        checkpoint_.tree.storages[known.storage].problem =
-            checkpoint_.tree.keep(
-                fmt::format("storage '{}' is lost with the file's end", key));
+    mark_missing("is lost with the file's end");
   }
 
   const SourceContext& context_;

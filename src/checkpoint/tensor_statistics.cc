@@ -77,8 +77,6 @@ double real(std::size_t size, const std::byte* at) {
   return std::bit_cast<double>(load_little_endian<std::uint64_t>(at));
 }
 
-}  // namespace
-
 // std::hypot would do, but glibc's is newer than the oldest that we run on.
 double magnitude(double a, double b) {
   const double large = std::max(std::abs(a), std::abs(b));
@@ -88,6 +86,8 @@ double magnitude(double a, double b) {
   const double ratio = small / large;
   return large * std::sqrt(1 + ratio * ratio);
 }
+
+}  // namespace
 
 std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
   switch (dtype.numeric) {
