@@ -28,9 +28,9 @@
 #include <fmt/format.h>
 
 #include "base/descriptor.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/tensor_reader.h"
-#include "checkpoint/tensor_slice.h"
+#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/tensor/reader.h"
+#include "checkpoint/tensor/slice.h"
 #include "must.h"
 
 using namespace postflight;

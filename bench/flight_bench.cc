@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "flight/job_loader.h"
+#include "flight/model/job_loader.h"
 
 namespace postflight {
 namespace {

@@ -19,9 +19,9 @@
 #include <sqlite3.h>
 
 #include "base/temporary_folder.h"
-#include "flight/job_loader.h"
-#include "report/flight_schema.h"
-#include "report/flight_sqlite.h"
+#include "flight/model/job_loader.h"
+#include "report/flight/schema.h"
+#include "report/flight/sqlite.h"
 
 namespace postflight {
 namespace {

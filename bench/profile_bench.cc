@@ -12,10 +12,10 @@
 #include <benchmark/benchmark.h>
 
 #include "base/temporary_folder.h"
-#include "profile/fault_guard.h"
-#include "profile/frame_walk.h"
-#include "profile/phase_table.h"
-#include "profile/self_profiler.h"
+#include "profile/agent/fault_guard.h"
+#include "profile/agent/frame_walk.h"
+#include "profile/compile/self_profiler.h"
+#include "profile/phase/table.h"
 
 namespace postflight {
 namespace {

@@ -3,9 +3,9 @@
 // processor time of the one thread that each takes.
 
 #include "must.h"
-#include "stream/compression.h"
+#include "stream/codec/compression.h"
+#include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
-#include "stream/transform_chain.h"
 
 #include <algorithm>
 #include <cstdio>

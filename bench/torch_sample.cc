@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/crc32.h"
+#include "checkpoint/zip/crc32.h"
 #include "pickle/builder.h"
 #include "pickle/writer.h"
 

@@ -1,4 +1,4 @@
-#include "stream/compression.h"
+#include "stream/codec/compression.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-#include "checkpoint/assembly.h"
-#include "checkpoint/dcp_metadata.h"
-#include "checkpoint/dcp_tree.h"
+#include "checkpoint/dcp/metadata.h"
+#include "checkpoint/dcp/tree.h"
+#include "checkpoint/model/assembly.h"
 #include "pickle/machine.h"
 
 #include <cstddef>

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "flight/dump.h"
 #include "flight/dump_difference.h"
-#include "flight/dump_value.h"
-#include "flight/recorder_dump.h"
+#include "flight/model/dump.h"
+#include "flight/model/dump_value.h"
+#include "flight/model/recorder_dump.h"
 #include "pickle/machine.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,

@@ -1,4 +1,4 @@
-#include "profile/elf_image.h"
+#include "profile/native/elf_image.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-#include "flight/host_map.h"
-#include "flight/line_reader.h"
-#include "flight/log_scanner.h"
+#include "joblog/host_map.h"
+#include "joblog/line_reader.h"
+#include "joblog/scanner.h"
 #include "stream/memory_stream.h"
 
 #include <cstddef>

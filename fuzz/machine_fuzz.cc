@@ -4,8 +4,8 @@
 #include "pickle/audit.h"
 #include "pickle/machine.h"
 #include "pickle/writer.h"
-#include "report/pickle_json.h"
-#include "report/pickle_text.h"
+#include "report/pickle/json.h"
+#include "report/pickle/text.h"
 
 using namespace postflight;
 

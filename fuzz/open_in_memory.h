@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/tensor_digest.h"
-#include "checkpoint/verification.h"
+#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/tensor/digest.h"
+#include "checkpoint/verification/verification.h"
 
 namespace postflight {
 

@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "report/pickle_report.h"
+#include "report/pickle/report.h"
 
 using namespace postflight;
 

@@ -1,5 +1,5 @@
-#include "profile/profile_log.h"
-#include "report/profile_report.h"
+#include "profile/log/log.h"
+#include "report/profile/report.h"
 
 #include <cstddef>
 #include <cstdint>

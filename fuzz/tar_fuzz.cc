@@ -1,5 +1,5 @@
 #include "stream/memory_stream.h"
-#include "stream/tar_reader.h"
+#include "stream/tar/reader.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
+#include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
-#include "stream/transform_chain.h"
 
 #include <algorithm>
 #include <array>

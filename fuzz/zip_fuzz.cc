@@ -1,5 +1,5 @@
-#include "checkpoint/archives.h"
-#include "checkpoint/zip_directory.h"
+#include "checkpoint/torch/archives.h"
+#include "checkpoint/zip/directory.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/model/checkpoint.h"
 #include "json/json_value.h"
 
 namespace postflight {

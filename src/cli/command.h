@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/command_arguments.h"
-#include "cli/declared.h"
-#include "cli/help_text.h"
+#include "cli/arguments/command_arguments.h"
+#include "cli/arguments/declared.h"
+#include "cli/arguments/help_text.h"
 #include "cli/session.h"
 
 namespace postflight {

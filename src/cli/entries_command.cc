@@ -10,10 +10,10 @@
 #include "cli/command.h"
 #include "cli/job_source.h"
 #include "cli/pager.h"
-#include "flight/entry_filter.h"
-#include "report/entries_json.h"
-#include "report/entries_text.h"
-#include "report/flight_sqlite.h"
+#include "flight/model/entry_filter.h"
+#include "report/flight/entries_json.h"
+#include "report/flight/entries_text.h"
+#include "report/flight/sqlite.h"
 
 namespace postflight {
 namespace {

@@ -12,14 +12,14 @@
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "cli/command.h"
-#include "flight/classic_analysis.h"
-#include "flight/classic_loader.h"
-#include "flight/classic_replicas.h"
-#include "flight/classic_text.h"
-#include "report/classic_database.h"
-#include "report/classic_report.h"
-#include "report/flight_json.h"
-#include "report/flight_sqlite.h"
+#include "flight/classic/analysis.h"
+#include "flight/classic/loader.h"
+#include "flight/classic/replicas.h"
+#include "flight/classic/text.h"
+#include "report/classic/database.h"
+#include "report/classic/report.h"
+#include "report/flight/json.h"
+#include "report/flight/sqlite.h"
 
 namespace postflight {
 namespace {

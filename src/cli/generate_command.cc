@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "cli/completion.h"
-#include "cli/man_page.h"
+#include "cli/arguments/completion.h"
+#include "cli/arguments/man_page.h"
 
 namespace postflight {
 

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/environment.h"
-#include "flight/default_places.h"
-#include "flight/dump_files.h"
-#include "flight/job_loader.h"
+#include "flight/model/default_places.h"
+#include "flight/model/dump_files.h"
+#include "flight/model/job_loader.h"
 
 namespace postflight {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_arguments.h"
+#include "cli/arguments/command_arguments.h"
 #include "cli/session.h"
-#include "flight/job.h"
+#include "flight/model/job.h"
 
 namespace postflight {
 

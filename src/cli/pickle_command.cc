@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "checkpoint/pickle_file.h"
+#include "checkpoint/torch/pickle_file.h"
 #include "cli/command.h"
-#include "report/pickle_report.h"
+#include "report/pickle/report.h"
 
 namespace postflight {
 namespace {

@@ -16,13 +16,13 @@
 #include "base/pattern.h"
 #include "base/temporary_folder.h"
 #include "cli/command.h"
-#include "profile/agent_image.h"
-#include "profile/external_engine.h"
-#include "profile/launch.h"
-#include "profile/phase_helper.h"
-#include "profile/run_identity.h"
-#include "profile/sampling_interval.h"
-#include "report/profile_report.h"
+#include "profile/compile/run_identity.h"
+#include "profile/engine/agent_image.h"
+#include "profile/engine/external_engine.h"
+#include "profile/engine/launch.h"
+#include "profile/engine/sampling_interval.h"
+#include "profile/phase/helper.h"
+#include "report/profile/report.h"
 
 namespace postflight {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "profile/profile_log.h"
-#include "report/profile_report.h"
+#include "profile/log/log.h"
+#include "report/profile/report.h"
 
 namespace postflight {
 namespace {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/arguments/declared.h"
+#include "cli/arguments/fr_trace_arguments.h"
+#include "cli/arguments/suggestion.h"
 #include "cli/command.h"
-#include "cli/declared.h"
-#include "cli/fr_trace_arguments.h"
-#include "cli/suggestion.h"
 #include "report/wrapped.h"
 
 namespace postflight {

@@ -15,9 +15,9 @@
 #include "base/environment.h"
 #include "cli/command.h"
 #include "report/stream_report.h"
+#include "stream/extension/transform_chain.h"
+#include "stream/extension/transform_plugin.h"
 #include "stream/file_stream.h"
-#include "stream/transform_chain.h"
-#include "stream/transform_plugin.h"
 
 namespace postflight {
 namespace {

@@ -10,12 +10,12 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/job_source.h"
-#include "flight/diagnosis.h"
-#include "flight/host_map.h"
-#include "flight/job_log.h"
-#include "flight/rank_set.h"
-#include "report/flight_sqlite.h"
-#include "report/trace_text.h"
+#include "flight/diagnosis/diagnosis.h"
+#include "flight/model/rank_set.h"
+#include "joblog/host_map.h"
+#include "joblog/job_log.h"
+#include "report/flight/sqlite.h"
+#include "report/flight/trace_text.h"
 
 namespace postflight {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/terminal.h"
 #include "report/output.h"
-#include "stream/extension_registry.h"
+#include "stream/extension/registry.h"
 
 #include <chrono>
 #include <cstdint>

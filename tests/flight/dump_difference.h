@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "flight/dump.h"
+#include "flight/model/dump.h"
 
 namespace postflight {
 

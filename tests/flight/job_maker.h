@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "flight/job.h"
+#include "flight/model/job.h"
 
 namespace postflight {
 

@@ -1,6 +1,6 @@
 // Real files come back byte for byte: CPython and torch wrote them.
 
-#include "checkpoint/zip_directory.h"
+#include "checkpoint/zip/directory.h"
 #include "pickle/machine.h"
 #include "pickle/writer.h"
 

@@ -2,8 +2,8 @@
 
 #include "base/test_files.h"
 #include "stream/cut_source.h"
+#include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
-#include "stream/transform_chain.h"
 
 #include <string>
 #include <string_view>

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "base/temporary_folder.h"
-#include "flight/diagnosis.h"
-#include "flight/job_loader.h"
+#include "flight/diagnosis/diagnosis.h"
+#include "flight/model/job_loader.h"
 #include "synthetic/family.h"
 
 namespace postflight::synthetic {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
-#include "flight/job_loader.h"
+#include "flight/model/job_loader.h"
 #include "synthetic/synthetic_job.h"
 
 namespace postflight::synthetic {

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash_index.h"
+#include "checkpoint/dcp/metadata.h"
+#include "checkpoint/dcp/sizes.h"
+#include "checkpoint/torch/attribute_layout.h"
+
+namespace postflight {
+
+// What storage_data has, by name and offset. The offset is left out for what is
+// no tensor, and was for tensors in one piece.
+//
+// Items are found by hash, but not before one has to be: those of one rank come
+// in the order of the entries, so that the next one wanted mostly follows the
+// last of the same rank, or the last at all.
+class DcpPlaces {
+ public:
+  explicit DcpPlaces(Arena& arena) : arena_(arena), sizes_(arena) {}
+
+  Result<> read(std::span<const Pair> storage_data);
+
+  // Sets `to` to where the item of an entry lies, its `number`th chunk or what
+  // is no tensor (nullptr): now, or in claim_rest(). It stays as it is if there
+  // is none.
+  void claim(std::string_view name, const DcpNumbers* offset,
+             std::size_t number, const DcpPlace** to);
+  void claim_rest();
+
+  // The names of items that nobody claimed.
+  std::vector<std::string_view> unclaimed() const;
+
+ private:
+  struct Item {
+    std::string_view name;
+    const std::int64_t* offset = nullptr;
+    std::uint32_t dimensions = 0;
+    bool has_offset = false;
+    bool claimed = false;
+  };
+
+  struct Wanted {
+    std::string_view name;
+    const std::int64_t* offset;
+    std::uint32_t dimensions;
+    bool has_offset;
+    std::size_t number;
+    const DcpPlace** to;
+    std::uint64_t hash;
+  };
+
+  Result<> read_place(const Value& value, std::string_view name, DcpPlace& to);
+  static bool fits(const Item& item, const Wanted& wanted);
+  bool take_if_fits(const Wanted& wanted, std::size_t index);
+  void take(const Wanted& wanted, std::size_t index);
+  void find(const Wanted& wanted);
+  void index_all();
+
+  Arena& arena_;
+  DcpSizes sizes_;
+  std::vector<Item> items_;
+  DcpPlace* places_ = nullptr;        // as many
+  HashIndex by_key_;                  // empty unless it is needed
+  std::vector<Wanted> wanted_;        // and not found yet
+  std::size_t next_ = 0;              // behind the last that was claimed
+  std::vector<std::size_t> next_of_;  // by number: behind the last of these
+  std::size_t in_order_ = 0;
+  std::size_t out_of_order_ = 0;
+  AttributeLayout<2> index_layout_{{"fqn", "offset"}};
+  AttributeLayout<4> place_layout_{
+      {"relative_path", "offset", "length", "transform_descriptors"}};
+};
+
+}  // namespace postflight

@@ -1,0 +1,155 @@
+// Safetensors files whose tensors are parts of larger ones, as torch's writer
+// for Hugging Face leaves them: each file says of its tensors where in the
+// whole they begin.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "checkpoint/model/checkpoint.h"
+#include "json/json_value.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::string_view kShardingInfo = "DCP_SHARDING_INFO";
+
+// The number of each dimension at which a part begins; nothing if it is not
+// said, or nonsense.
+std::optional<std::vector<std::int64_t>> offsets_of(const Value& info,
+                                                    std::string_view name,
+                                                    std::size_t dimensions) {
+  const Value* const entry = info.find(name);
+  const Value* const offsets = entry != nullptr && entry->is(Kind::kDict)
+                                   ? entry->find("saved_offsets")
+                                   : nullptr;
+  if (offsets == nullptr || !offsets->is(Kind::kList) ||
+      offsets->items().size() != dimensions)
+    return std::nullopt;
+  std::vector<std::int64_t> numbers;
+  for (const Value& offset : offsets->items()) {
+    if (!offset.is(Kind::kInteger) || offset.integer() < 0)
+      return std::nullopt;
+    numbers.push_back(offset.integer());
+  }
+  return numbers;
+}
+
+class ShardedTensors {
+ public:
+  explicit ShardedTensors(const SourceContext& context) : context_(context) {}
+
+  // False if the file says nothing of parts.
+  Result<bool> add(const std::filesystem::path& path) {
+    Checkpoint& checkpoint = context_.checkpoint;
+    Checkpoint shard;
+    shard.files.push_back(TRY(DataFile::open(path, context_.limits)));
+    TRY(add_safetensors(0, {shard, context_.limits}));
+    const auto info = std::ranges::find(
+        shard.properties, kShardingInfo,
+        [](const auto& property) { return std::string_view(property.first); });
+    if (info == shard.properties.end())
+      return false;
+    Builder builder;
+    const Value parts = TRY(parse_json(as_bytes(info->second), builder));
+    if (!parts.is(Kind::kDict))
+      return fail(ErrorKind::kCorrupt, "its {} is no JSON object",
+                  kShardingInfo);
+    const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
+    const std::uint64_t size = shard.files.front()->size();
+    for (const Node& node : shard.nodes()) {
+      const Tensor* const tensor = shard.tensor_at(node);
+      if (tensor == nullptr)
+        continue;
+      AssemblyChunk chunk;
+      Tree& tree = checkpoint.tree;
+      chunk.sizes = tree.keep(tensor->shape);
+      chunk.offsets = tree.keep(
+          offsets_of(parts, node.key.text, tensor->shape.size())
+              .value_or(std::vector<std::int64_t>(tensor->shape.size(), 0)));
+      chunk.file = file;
+      chunk.extent = {0, size};
+      chunk.problem = tree.keep(tensor->problem);
+      TRY(add_chunk(std::string(node.key.text), tensor->dtype, chunk));
+    }
+    checkpoint.files.push_back(std::move(shard.files.front()));
+    for (Finding& finding : shard.findings)
+      checkpoint.findings.push_back(std::move(finding));
+    return true;
+  }
+
+  void finish() {
+    Tree& tree = context_.checkpoint.tree;
+    const std::uint32_t root =
+        tree.add(context_.parent, context_.key, NodeKind::kDict);
+    for (auto& [name, parts] : tensors_) {
+      Assembly assembly;
+      assembly.name = tree.keep(name);
+      assembly.dtype = parts.dtype;
+      assembly.shape = tree.keep(parts.shape);
+      const std::size_t count = parts.chunks.size();
+      assembly.chunks = {tree.arena.allocate<AssemblyChunk>(count), count};
+      std::ranges::copy(parts.chunks, assembly.chunks.begin());
+      add_assembly(context_.checkpoint, assembly, root,
+                   Key::string(assembly.name));
+    }
+    tree.close(root);
+  }
+
+ private:
+  struct Parts {
+    Dtype dtype;
+    std::vector<std::int64_t> shape;
+    std::vector<AssemblyChunk> chunks;
+  };
+
+  Result<> add_chunk(const std::string& name, const Dtype& dtype,
+                     const AssemblyChunk& chunk) {
+    const auto [at, is_new] = tensors_.try_emplace(name);
+    Parts& parts = at->second;
+    if (is_new) {
+      parts.dtype = dtype;
+      parts.shape.resize(chunk.sizes.size(), 0);
+    }
+    if (!(parts.dtype == dtype) || parts.shape.size() != chunk.sizes.size())
+      return fail(ErrorKind::kCorrupt,
+                  "'{}' has another dtype or number of dimensions here than in "
+                  "the files before",
+                  name);
+    for (std::size_t i = 0; i < chunk.sizes.size(); ++i) {
+      const auto end = checked_add(chunk.offsets[i], chunk.sizes[i]);
+      if (!end)
+        return fail(ErrorKind::kCorrupt, "'{}' ends beyond all numbers", name);
+      parts.shape[i] = std::max(parts.shape[i], *end);
+    }
+    parts.chunks.push_back(chunk);
+    return {};
+  }
+
+  const SourceContext& context_;
+  std::map<std::string, Parts> tensors_;
+};
+
+}  // namespace
+
+Result<bool> add_sharded_safetensors(
+    std::span<const std::filesystem::path> files,
+    const SourceContext& context) {
+  if (files.empty())
+    return false;
+  ShardedTensors tensors(context);
+  for (const std::filesystem::path& path : files) {
+    const Result<bool> added = tensors.add(path);
+    // The first one tells; others of the same kind have to be readable.
+    if (&path == &files.front() && (!added || !*added))
+      return false;
+    if (!added)
+      context.checkpoint.findings.push_back(
+          {"unreadable_shard", Severity::kError,
+           std::string(added.error().message()), path.filename().string()});
+  }
+  tensors.finish();
+  return true;
+}
+
+}  // namespace postflight

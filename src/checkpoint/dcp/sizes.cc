@@ -1,0 +1,40 @@
+#include "checkpoint/dcp/sizes.h"
+
+namespace postflight {
+
+bool DcpSizes::learn(const Value& value) {
+  const Value callable = value.object().callable;
+  if (!callable.is(Kind::kGlobal) || callable.global().name != "Size")
+    return false;
+  size_class_ = callable.bits();
+  return true;
+}
+
+bool DcpSizes::read(const Value* value, DcpNumbers& to) {
+  if (value == nullptr)
+    return false;
+  Value items = *value;
+  if (is_size(items)) {
+    const Value arguments = items.object().arguments;
+    if (!is_sequence(arguments))
+      return false;
+    if (arguments.items().empty()) {
+      to = {};
+      return true;
+    }
+    items = arguments.items().front();
+  }
+  if (!is_sequence(items))
+    return false;
+  const std::span<const Value> from = items.items();
+  auto* const sizes = arena_.allocate<std::int64_t>(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!from[i].is(Kind::kInteger) || from[i].integer() < 0)
+      return false;
+    sizes[i] = from[i].integer();
+  }
+  to = {sizes, from.size()};
+  return true;
+}
+
+}  // namespace postflight

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/hash_index.h"
+#include "checkpoint/dcp/metadata.h"
+#include "checkpoint/model/tree.h"
+
+namespace postflight {
+
+// The nesting that a state dict had before torch made it flat, as the planner
+// wrote it down. Entries it says nothing about stand at the top.
+class DcpTree {
+ public:
+  // `entries` have to outlive it.
+  explicit DcpTree(std::span<const DcpEntry> entries);
+
+  // Writes the containers, and has the leaves written.
+  using WriteLeaf = std::function<void(const DcpEntry& entry,
+                                       std::uint32_t parent, const Key& key)>;
+  void write(Tree& tree, std::uint32_t parent, const Key& key,
+             const WriteLeaf& write_leaf) const;
+
+ private:
+  struct Branch {
+    Key key = {};
+    const DcpEntry* entry = nullptr;  // of a leaf
+    std::uint32_t parent = 0;
+    std::uint32_t first_child = 0;  // 0: none
+    std::uint32_t last_child = 0;
+    std::uint32_t next = 0;  // of the same parent
+    std::uint32_t children = 0;
+    bool flat = false;  // no path leads here
+  };
+
+  bool insert(const DcpEntry& entry);
+  void insert_flat(const DcpEntry& entry);
+  std::uint32_t add(std::uint32_t parent, const Key& key);
+  std::uint32_t child(std::uint32_t parent, const Key& key);
+  bool is_list(const Branch& branch) const;
+
+  std::vector<Branch> branches_;  // the root first
+  HashIndex known_;  // by parent and key, but for the first few children
+  // Of the entry before: its path, and the branches on it.
+  std::span<const Value> path_;
+  std::vector<std::uint32_t> trail_;
+};
+
+}  // namespace postflight

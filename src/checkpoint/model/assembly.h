@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "checkpoint/model/dtype.h"
+#include "checkpoint/zip/extent.h"
+
+namespace postflight {
+
+class DataFile;
+class ExtensionRegistry;
+
+// A box of a tensor that was saved by itself. Views are valid while the
+// Checkpoint is.
+struct AssemblyChunk {
+  std::span<const std::int64_t> offsets;
+  std::span<const std::int64_t> sizes;
+  std::uint32_t file = 0;  // of the Checkpoint
+  Extent extent = {};      // of its item
+  std::span<const std::string_view> transforms = {};
+  std::string_view problem = {};  // why it can't be had
+  std::uint64_t begin = 0;        // where its first and last bytes go
+  std::uint64_t end = 0;
+  std::uint64_t reach = 0;  // the largest end up to here, by begin
+};
+
+// A tensor that lies in parts, put together when it is read. To its readers it
+// is a storage: its bytes are those of the whole tensor, row-major.
+struct Assembly {
+  std::string_view name;
+  Dtype dtype;
+  std::span<const std::int64_t> shape;
+  std::span<AssemblyChunk> chunks;  // by begin
+
+  // Puts the chunks in order and drops those that occur twice, as replicas do.
+  // Says what is wrong with them: out of bounds, overlapping, not covering.
+  // Empty if nothing is.
+  std::string settle();
+  // How many chunks can't be had, and which and why, in words.
+  std::size_t lost() const;
+  std::string loss() const;
+  // Of a chunk that was found to be in bounds.
+  std::uint64_t bytes_of(const AssemblyChunk& chunk) const;
+  // The chunks from the first to before the last that may have bytes of the
+  // whole from `offset` up to `end`.
+  std::pair<std::size_t, std::size_t> chunks_in(std::uint64_t offset,
+                                                std::uint64_t end) const;
+};
+
+// Opens the item of a chunk as what it is: a tensor in row-major order that is
+// read from any place.
+class AssemblyItem {
+ public:
+  virtual ~AssemblyItem() = default;
+  virtual Result<> read_at(std::uint64_t offset, std::span<std::byte> to) = 0;
+  // The same bytes where they lie, if they do.
+  virtual std::optional<Bytes> view(std::uint64_t offset,
+                                    std::uint64_t size) const = 0;
+  // What it takes of memory beyond a little.
+  virtual std::uint64_t memory() const = 0;
+};
+using OpenItem = std::function<Result<std::unique_ptr<AssemblyItem>>(
+    const Assembly& assembly, const AssemblyChunk& chunk)>;
+
+// Reads bytes of the whole, and for that only those of each chunk that are
+// among them, and gaps of up to a page.
+class AssemblyReader {
+ public:
+  AssemblyReader(const Assembly& assembly, OpenItem open_item);
+
+  Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
+  // The same, but only what one chunk has of it.
+  Result<> read_chunk(std::size_t chunk, std::uint64_t offset,
+                      std::span<std::byte> to);
+
+ private:
+  Result<AssemblyItem*> item(std::size_t chunk);
+  // Bytes of an item, where they lie or in staging_.
+  Result<Bytes> stretch(AssemblyItem& item, std::uint64_t offset,
+                        std::uint64_t size);
+
+  const Assembly& assembly_;
+  OpenItem open_item_;
+  std::unordered_map<std::size_t, std::unique_ptr<AssemblyItem>> items_;
+  std::uint64_t memory_ = 0;
+  std::vector<std::byte> staging_;
+};
+
+}  // namespace postflight

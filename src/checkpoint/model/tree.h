@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/arena.h"
+#include "checkpoint/model/node.h"
+#include "checkpoint/model/tensor.h"
+
+namespace postflight {
+
+// The tree of a checkpoint while it is put together, and the memory that its
+// views point into.
+struct Tree {
+  std::vector<Node> nodes;
+  std::vector<Tensor> tensors;
+  std::vector<Storage> storages;
+  Arena arena;
+
+  std::string_view keep(std::string_view text);
+  std::span<const std::int64_t> keep(std::span<const std::int64_t> numbers);
+
+  // Adds a node below `parent`, which must not have been closed.
+  std::uint32_t add(std::uint32_t parent, const Key& key, NodeKind kind);
+  void close(std::uint32_t node) {
+    nodes[node].end = static_cast<std::uint32_t>(nodes.size());
+  }
+  // A tensor whose elements lie in row-major order from the front of `storage`.
+  std::uint32_t add_plain_tensor(const Dtype& dtype,
+                                 std::span<const std::int64_t> shape,
+                                 std::uint32_t storage);
+};
+
+}  // namespace postflight

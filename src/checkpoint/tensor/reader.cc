@@ -1,0 +1,369 @@
+#include "checkpoint/tensor/reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "checkpoint/model/stream_copy.h"
+#include "checkpoint/tensor/gather.h"
+#include "checkpoint/tensor/slice.h"
+#include "checkpoint/tensor/strided_copy.h"
+#include "checkpoint/zip/crc32.h"
+
+namespace postflight {
+namespace {
+
+// Small enough to be still in the cache when its CRC is taken.
+constexpr std::size_t kCrcPiece = 256 << 10;
+// Neighbours are read in one go up to so many bytes, and larger tensors are
+// shared out among threads in pieces of so many.
+constexpr std::uint64_t kTogether = 1 << 20;
+constexpr std::uint64_t kReadAtOnce = 8 << 20;
+
+bool needs_finish(const Tensor& tensor, const Storage& storage) {
+  return tensor.conjugated || tensor.negated ||
+         (storage.big_endian && tensor.dtype.swap > 1);
+}
+
+Result<> check_readable(const Tensor& tensor) {
+  if (tensor.has_parts())
+    return fail(ErrorKind::kUnsupported,
+                "a tensor of layout {} has no bytes of its own; read its parts",
+                tensor.layout);
+  if (tensor.storage == kNoIndex)
+    return fail(ErrorKind::kUnsupported, "it is on device {} and has no bytes",
+                tensor.device);
+  if (!tensor.problem.empty())
+    return fail(ErrorKind::kCorrupt, "{}", tensor.problem);
+  return {};
+}
+
+// Whether its bytes are wanted in the order in which they lie in the storage,
+// and as they are.
+bool is_straight(const Tensor& tensor, const Storage& storage) {
+  return is_contiguous(tensor) && !needs_finish(tensor, storage);
+}
+
+std::pair<std::size_t, std::size_t> chunk_range(const Tensor& tensor,
+                                                const Storage& storage) {
+  const std::uint64_t begin = tensor.offset * tensor.dtype.size;
+  return storage.assembly->chunks_in(begin, begin + tensor.bytes());
+}
+
+// How many parts of an assembled tensor are wanted; 0 of any other.
+std::size_t chunks_of(const Tensor& tensor, const Storage& storage) {
+  if (storage.assembly == nullptr)
+    return 0;
+  const auto [first, last] = chunk_range(tensor, storage);
+  return last - first;
+}
+
+// A tensor, or one chunk of it, that takes more than reading it straight.
+struct Other {
+  const TensorTarget* target = nullptr;
+  std::optional<std::size_t> chunk = {};
+};
+
+// A stretch of a file that goes straight to its place.
+struct Straight {
+  const DataFile* file = nullptr;
+  std::uint64_t offset = 0;
+  std::span<std::byte> to;
+};
+
+// Several of them that lie close together.
+struct Batch {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+Result<> read_batch(std::span<const Straight> stretches, std::uint64_t total) {
+  const DataFile& file = *stretches[0].file;
+  if (stretches.size() == 1)
+    return file.read_at(stretches[0].offset, stretches[0].to);
+  // Many small ones are copied from where they are mapped.
+  const Straight& last = stretches.back();
+  const std::uint64_t begin = stretches[0].offset;
+  if (const std::optional<Bytes> mapped =
+          file.mapped_at(begin, last.offset + last.to.size() - begin)) {
+    const StreamCopy copier(total);
+    for (const Straight& stretch : stretches)
+      copier.copy(mapped->subspan(stretch.offset - begin, stretch.to.size()),
+                  stretch.to);
+    return {};
+  }
+  thread_local std::vector<std::byte> gap(kLongestGap);
+  std::vector<std::span<std::byte>> pieces;
+  pieces.reserve(2 * stretches.size());
+  std::uint64_t at = begin;
+  for (const Straight& stretch : stretches) {
+    if (stretch.offset > at)
+      pieces.push_back(std::span(gap).first(stretch.offset - at));
+    pieces.push_back(stretch.to);
+    at = stretch.offset + stretch.to.size();
+  }
+  return file.read_at(begin, pieces);
+}
+
+std::vector<Batch> batches_of(std::span<const Straight> stretches) {
+  std::vector<Batch> batches;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    if (i > 0) {
+      const Straight& before = stretches[i - 1];
+      const std::uint64_t end = before.offset + before.to.size();
+      const Straight& now = stretches[i];
+      if (now.file == before.file && now.offset >= end &&
+          now.offset - end <= kLongestGap &&
+          bytes + now.to.size() <= kTogether) {
+        ++batches.back().count;
+        bytes += now.to.size();
+        continue;
+      }
+    }
+    batches.push_back({i, 1});
+    bytes = stretches[i].to.size();
+  }
+  return batches;
+}
+
+}  // namespace
+
+TensorReader::TensorReader(const Checkpoint& checkpoint,
+                           const ReadOptions& options)
+    : checkpoint_(checkpoint), options_(options) {}
+
+Result<> TensorReader::read(const Tensor& tensor,
+                            std::span<std::byte> to) const {
+  TRY(check_readable(tensor));
+  if (to.size() != tensor.bytes())
+    return fail(ErrorKind::kUsage,
+                "room for {} bytes was given for a tensor of {}", to.size(),
+                tensor.bytes());
+  if (to.empty())
+    return {};
+  const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+  if (options_.threads != 1 && is_straight(tensor, storage) &&
+      chunks_of(tensor, storage) > 1) {
+    const TensorTarget target{&tensor, to};
+    return read_all(std::span(&target, 1));
+  }
+  StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
+  const bool whole =
+      tensor.offset == 0 && is_contiguous(tensor) && to.size() == storage.size;
+  if (options_.check_crc && whole) {
+    TRY(read_checked(storage, reader, to));
+  } else {
+    if (options_.check_crc)
+      TRY(check_record(storage));
+    TRY(read_from(reader, tensor, to));
+  }
+  if (needs_finish(tensor, storage))
+    finish_elements(tensor, storage.big_endian, to);
+  return {};
+}
+
+Result<> TensorReader::read_from(StorageReader& reader, const Tensor& tensor,
+                                 std::span<std::byte> to) const {
+  if (tensor.dtype.per_byte > 1)  // packed, and known to be in order
+    return reader.read_at(0, to);
+  if (is_contiguous(tensor))
+    return reader.read_at(tensor.offset * tensor.dtype.size, to);
+  return gather(reader, tensor, to,
+                {.mapped = true, .threads = options_.threads});
+}
+
+Result<> TensorReader::read_checked(const Storage& storage,
+                                    StorageReader& reader,
+                                    std::span<std::byte> to) const {
+  std::uint32_t crc = 0;
+  const bool has_crc = storage.entry != nullptr && storage.entry->crc32 != 0;
+  for (std::size_t at = 0; at < to.size(); at += kCrcPiece) {
+    const std::span<std::byte> piece =
+        to.subspan(at, std::min(kCrcPiece, to.size() - at));
+    TRY(reader.read_at(at, piece));
+    if (has_crc)
+      crc = crc32_of(piece, crc);
+  }
+  if (has_crc && crc != storage.entry->crc32)
+    return fail(ErrorKind::kCorrupt,
+                "{}: its CRC-32 is {:08x}, but {:08x} when it was written; its "
+                "bytes have changed since",
+                storage.entry->name, crc, storage.entry->crc32);
+  return {};
+}
+
+Result<> TensorReader::check_record(const Storage& storage) const {
+  if (storage.entry == nullptr || storage.entry->crc32 == 0)
+    return {};
+  StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
+  std::vector<std::byte> room(
+      std::min<std::uint64_t>(kCrcPiece, reader.size()));
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < reader.size(); at += room.size()) {
+    const std::span<std::byte> piece = std::span(room).first(
+        std::min<std::uint64_t>(room.size(), reader.size() - at));
+    TRY(reader.read_at(at, piece));
+    crc = crc32_of(piece, crc);
+  }
+  if (crc != storage.entry->crc32)
+    return fail(ErrorKind::kCorrupt,
+                "{}: its CRC-32 is {:08x}, but {:08x} when it was written; its "
+                "bytes have changed since",
+                storage.entry->name, crc, storage.entry->crc32);
+  return {};
+}
+
+Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
+  std::vector<Straight> straight;
+  std::vector<Other> others;
+  straight.reserve(targets.size());
+  for (const TensorTarget& target : targets) {
+    const Tensor& tensor = *target.tensor;
+    TRY(check_readable(tensor));
+    if (target.to.size() != tensor.bytes())
+      return fail(ErrorKind::kUsage,
+                  "room for {} bytes was given for a tensor of {}",
+                  target.to.size(), tensor.bytes());
+    if (target.to.empty())
+      continue;
+    const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+    const bool as_it_is = is_straight(tensor, storage);
+    if (as_it_is && storage.assembly != nullptr && storage.problem.empty()) {
+      const auto [first, last] = chunk_range(tensor, storage);
+      for (std::size_t chunk = first; chunk < last; ++chunk)
+        others.push_back({&target, chunk});
+      continue;
+    }
+    if (options_.check_crc || !as_it_is) {
+      others.push_back({&target});
+      continue;
+    }
+    const StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
+    if (!reader.extent()) {
+      others.push_back({&target});
+      continue;
+    }
+    const std::uint64_t begin =
+        reader.extent()->offset + tensor.offset * tensor.dtype.size;
+    for (std::uint64_t at = 0; at < target.to.size(); at += kReadAtOnce)
+      straight.push_back(
+          {reader.file(), begin + at,
+           target.to.subspan(at, std::min<std::uint64_t>(
+                                     kReadAtOnce, target.to.size() - at))});
+  }
+  std::ranges::sort(straight, [](const Straight& a, const Straight& b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+  });
+  const std::vector<Batch> batches = batches_of(straight);
+  const std::size_t jobs = batches.size() + others.size();
+  // Threads are for many tensors, or else for the parts of one.
+  TensorReader one_by_one(*this);
+  if (jobs > 1)
+    one_by_one.options_.threads = 1;
+  std::uint64_t bytes = 0;
+  for (const TensorTarget& target : targets)
+    bytes += target.to.size();
+  const auto work = [&](std::size_t job) -> Result<> {
+    if (job < batches.size())
+      return read_batch(
+          std::span(straight).subspan(batches[job].first, batches[job].count),
+          bytes);
+    const auto& [target, chunk] = others[job - batches.size()];
+    const Tensor& tensor = *target->tensor;
+    if (!chunk)
+      return one_by_one.read(tensor, target->to);
+    const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+    return AssemblyReader(*storage.assembly, item_opener(checkpoint_))
+        .read_chunk(*chunk, tensor.offset * tensor.dtype.size, target->to);
+  };
+  // Starting a thread costs more than reading a little.
+  const WorkerPool pool(bytes < 2 * kTogether ? 1 : options_.threads);
+  return pool.map_ordered(
+      jobs, work,
+      [](std::size_t, Result<> result) -> Result<> { return result; });
+}
+
+std::optional<Bytes> TensorReader::view(const Tensor& tensor) const {
+  if (!tensor.readable() || !is_contiguous(tensor))
+    return std::nullopt;
+  const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+  if (needs_finish(tensor, storage))
+    return std::nullopt;
+  const Result<StorageReader> reader =
+      StorageReader::open(checkpoint_, storage);
+  const std::optional<Bytes> all = reader ? reader->view() : std::nullopt;
+  if (!all)
+    return std::nullopt;
+  const Result<Bytes> part =
+      slice(*all, tensor.offset * tensor.dtype.size, tensor.bytes());
+  return part ? std::optional(*part) : std::nullopt;
+}
+
+Result<> TensorReader::stream(const Tensor& tensor, std::size_t piece,
+                              const Sink& sink) const {
+  TRY(check_readable(tensor));
+  const std::uint64_t total = tensor.bytes();
+  if (total == 0)
+    return {};
+  const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+  StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
+  std::vector<std::byte> room(std::min<std::uint64_t>(piece, total));
+  if (is_contiguous(tensor)) {
+    const std::uint64_t unit = tensor.dtype.size;
+    room.resize(std::max<std::uint64_t>(unit, room.size() / unit * unit));
+    const std::uint64_t begin = tensor.offset * unit;
+    for (std::uint64_t at = 0; at < total; at += room.size()) {
+      const std::span<std::byte> part = std::span(room).first(
+          std::min<std::uint64_t>(room.size(), total - at));
+      TRY(reader.read_at(begin + at, part));
+      finish_elements(tensor, storage.big_endian, part);
+      TRY(sink(part));
+    }
+    return {};
+  }
+  // Parts that are whole in all dimensions after one of them.
+  std::uint64_t inner = tensor.dtype.size;
+  std::size_t cut = tensor.shape.size();
+  while (cut > 0) {
+    const auto count = static_cast<std::uint64_t>(tensor.shape[cut - 1]);
+    if (inner * count > room.size())
+      break;
+    inner *= count;
+    --cut;
+  }
+  std::vector<SliceRange> ranges;
+  for (const std::int64_t size : tensor.shape)
+    ranges.push_back({0, static_cast<std::uint64_t>(size), 1, false});
+  const std::uint64_t share = std::max<std::uint64_t>(1, room.size() / inner);
+  room.resize(std::max<std::uint64_t>(room.size(), inner));
+  for (std::size_t i = 0; i < cut; ++i)
+    ranges[i].count = 1;
+  const std::size_t last = cut == 0 ? 0 : cut - 1;
+  const auto size_at = [&](std::size_t i) {
+    return static_cast<std::uint64_t>(tensor.shape[i]);
+  };
+  for (;;) {
+    if (cut > 0)
+      ranges[last].count = std::min(share, size_at(last) - ranges[last].start);
+    const TensorSlice part = slice_tensor(tensor, ranges);
+    const std::span<std::byte> to = std::span(room).first(part.tensor.bytes());
+    TRY(gather(reader, part.tensor, to));
+    finish_elements(tensor, storage.big_endian, to);
+    TRY(sink(to));
+    std::size_t i = cut;
+    for (;;) {
+      if (i == 0)
+        return {};
+      --i;
+      ranges[i].start += i == last ? share : 1;
+      if (ranges[i].start < size_at(i))
+        break;
+      ranges[i].start = 0;
+    }
+  }
+}
+
+}  // namespace postflight

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "base/error.h"
+#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/model/tensor.h"
+#include "checkpoint/tensor/storage_reader.h"
+
+namespace postflight {
+
+struct ReadOptions {
+  std::size_t threads = 0;  // 0: one for each processor
+  bool check_crc = false;   // of the records that tensors lie in
+};
+
+// Where one tensor is to go.
+struct TensorTarget {
+  const Tensor* tensor = nullptr;
+  std::span<std::byte> to;  // tensor->bytes() long
+};
+
+// Reads tensors, or slices of them, as the row-major bytes of their true
+// values: strides are followed, byte order, conjugation and negation undone.
+// Only bytes that are wanted are read, and gaps of up to a page between them.
+// Safe from any thread; the Checkpoint must outlive it.
+class TensorReader {
+ public:
+  explicit TensorReader(const Checkpoint& checkpoint,
+                        const ReadOptions& options = {});
+
+  Result<> read(const Tensor& tensor, std::span<std::byte> to) const;
+
+  // Many at once: in the order in which they lie in the files, neighbours in
+  // one go, on several threads.
+  Result<> read_all(std::span<const TensorTarget> targets) const;
+
+  // The bytes where they lie, mapped, if nothing has to be done to them. If
+  // another process cuts the file short, touching them raises SIGBUS.
+  std::optional<Bytes> view(const Tensor& tensor) const;
+
+  // The same bytes as read() in pieces of up to `piece`, front to back.
+  using Sink = std::function<Result<>(Bytes)>;
+  Result<> stream(const Tensor& tensor, std::size_t piece,
+                  const Sink& sink) const;
+
+  // Checks a record of an archive against its CRC, where it has one.
+  Result<> check_record(const Storage& storage) const;
+
+ private:
+  Result<> read_from(StorageReader& reader, const Tensor& tensor,
+                     std::span<std::byte> to) const;
+  Result<> read_checked(const Storage& storage, StorageReader& reader,
+                        std::span<std::byte> to) const;
+
+  const Checkpoint& checkpoint_;
+  ReadOptions options_;
+};
+
+}  // namespace postflight

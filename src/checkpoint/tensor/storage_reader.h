@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/bytes.h"
+#include "checkpoint/model/assembly.h"
+#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/zip/inflate.h"
+
+namespace postflight {
+
+// The bytes of one storage, wherever they lie. A deflated one is read best
+// from front to back: going back begins again at its front.
+class StorageReader {
+ public:
+  static Result<StorageReader> open(const Checkpoint& checkpoint,
+                                    const Storage& storage);
+
+  std::uint64_t size() const { return size_; }
+  Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
+
+  // Where the bytes lie as they are; nothing if they are packed or in memory.
+  const std::optional<Extent>& extent() const { return extent_; }
+  const DataFile* file() const { return file_; }
+  // All of them in memory or mapped, if they lie there as they are.
+  std::optional<Bytes> view() const;
+  // A stretch of them as DataFile::mapped_at() has it.
+  std::optional<Bytes> mapped_at(std::uint64_t offset,
+                                 std::uint64_t size) const;
+
+ private:
+  StorageReader() = default;
+
+  const DataFile* file_ = nullptr;
+  std::uint64_t size_ = 0;
+  Bytes inside_;
+  std::optional<Extent> extent_;
+  Bytes deflated_;
+  std::unique_ptr<AssemblyReader> assembled_;
+  std::unique_ptr<InflateStream> stream_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "base/bytes.h"
+#include "base/finding.h"
+#include "base/limits.h"
+#include "checkpoint/zip/extent.h"
+
+#include <vector>
+
+namespace postflight {
+
+// The zip archives of a file, in file order, and what lies around them.
+struct Archives {
+  std::vector<Extent> extents;
+  std::vector<Finding> findings;
+};
+
+// Finds all archives of a file: one in a file of torch.save, several back to
+// back in a data file of a distributed checkpoint. Each archive's end says
+// where it begins, so the walk goes from back to front and looks only at ends;
+// what it cannot recognise becomes a finding.
+Archives find_archives(Bytes file, const Limits& limits);
+
+}  // namespace postflight

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/finding.h"
+#include "base/limits.h"
+#include "checkpoint/torch/pickle_streams.h"
+#include "pickle/audit.h"
+#include "pickle/machine.h"
+
+namespace postflight {
+
+// One pickle of a file, or what could be learnt of one that breaks off.
+struct LoadedPickle {
+  std::string where;  // the record it is in; empty: the file itself
+  Bytes bytes;        // the pickle's own; of a broken one the rest
+  std::optional<std::uint64_t> offset;  // in the file, unless inflated
+  Pickle pickle;
+  Audit audit;
+  std::optional<std::string> error;  // why it could not be read to its end
+};
+
+// All pickles inside a file and what loading them would do. Views point into
+// the file's bytes, which must outlive it.
+class PickleFile {
+ public:
+  // Fails if the file holds no pickle at all.
+  static Result<PickleFile> read(Bytes file, const Limits& limits);
+
+  std::vector<LoadedPickle> pickles;
+  std::vector<Finding> findings;
+
+  // The worst that loading any of them would do.
+  Trust worst() const;
+  bool runs_code() const { return worst() > Trust::kTorch; }
+  // Whether everything could be read and nothing is damaged or deceiving.
+  bool intact() const;
+
+ private:
+  PickleFile(std::uint64_t file_size, const Limits& limits);
+
+  void load_streams(PickleStreams streams, std::uint32_t depth);
+  void load_stream(const PickleStream& stream, std::uint32_t depth);
+  void stop_at(const std::string& where, std::uint64_t at);
+  // Reads the pickles that calls of torch.storage._load_from_bytes hold.
+  void load_nested(std::size_t parent, std::uint32_t depth);
+
+  Limits limits_;
+  Allowance allowance_;
+  bool too_many_ = false;
+  // Owners of what the pickles' values point into. One machine for all: there
+  // can be a pickle in every other byte.
+  std::vector<PickleStreams> streams_;
+  Machine machine_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,193 @@
+#include "checkpoint/verification/verification.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "checkpoint/tensor/storage_reader.h"
+#include "pickle/audit.h"
+
+namespace postflight {
+namespace {
+
+// Why the bytes of a storage can't be had: it is in no place, or packed in a
+// way that is not read. Empty if they can, though they may be wrong.
+std::string trouble_with(const Checkpoint& checkpoint, const Storage& storage) {
+  const Result<StorageReader> reader = StorageReader::open(checkpoint, storage);
+  return reader ? "" : std::string(reader.error().message());
+}
+
+void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
+  std::vector<std::optional<std::string>> troubles(
+      checkpoint.storages().size());        // as far as they are known
+  std::set<std::string, std::less<>> said;  // records
+  for (const Finding& finding : result.findings)
+    if (finding.kind == "record_unreadable")
+      said.insert(finding.where);
+  std::uint64_t shown = 0;
+  constexpr std::uint64_t kMostShown = 100;
+  for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[i]);
+    if (tensor == nullptr)
+      continue;
+    ++result.tensors;
+    std::string_view problem = tensor->problem;
+    if (problem.empty() && tensor->storage != kNoIndex) {
+      const Storage& storage = checkpoint.storages()[tensor->storage];
+      if (result.broken.contains(storage.assembly)) {
+        ++result.unreadable;
+        continue;
+      }
+      std::optional<std::string>& trouble = troubles[tensor->storage];
+      if (!trouble)
+        trouble = trouble_with(checkpoint, storage);
+      if (!trouble->empty() && storage.entry != nullptr &&
+          said.contains(storage.entry->name))
+        trouble =
+            fmt::format("its record {} cannot be read", storage.entry->name);
+      problem = *trouble;
+    }
+    if (problem.empty())
+      continue;
+    ++result.unreadable;
+    if (shown++ < kMostShown)
+      result.findings.push_back({"tensor_unreadable", Severity::kError,
+                                 std::string(problem), checkpoint.path_of(i)});
+  }
+  if (shown > kMostShown)
+    result.findings.push_back(
+        {"tensor_unreadable", Severity::kError,
+         fmt::format("{} more tensors cannot be read", shown - kMostShown),
+         ""});
+}
+
+void verify_code(const Checkpoint& checkpoint, Verification& result) {
+  for (const auto& file : checkpoint.files)
+    for (const auto& machine : file->machines) {
+      const Audit found = audit(*machine);
+      if (!found.runs_code())
+        continue;
+      const auto worst =
+          std::ranges::max_element(found.calls, {}, &CallUse::trust);
+      const std::string what =
+          worst != found.calls.end() && worst->trust > Trust::kTorch
+              ? "call " + worst->callable
+              : "import names we know nothing about";
+      result.findings.push_back(
+          {"runs_code",
+           found.worst() == Trust::kDangerous ? Severity::kError
+                                              : Severity::kWarning,
+           fmt::format("loading it in Python would {}; postflight pickle shows "
+                       "what it would run",
+                       what),
+           file->path().filename().string()});
+    }
+}
+
+// Whether there is a file of each rank up to the last; one that cannot be read
+// is there, and was said to be bad.
+void verify_numbers(const Checkpoint& checkpoint, Verification& result) {
+  std::set<std::int64_t> ranks;
+  for (std::uint32_t top = 1; top < checkpoint.nodes().size();
+       top = checkpoint.nodes()[top].end)
+    ranks.insert(checkpoint.nodes()[top].key.number);
+  for (const Finding& finding : checkpoint.findings)
+    if (finding.kind == "unreadable_rank")
+      if (const auto rank = rank_of_file(finding.where))
+        ranks.insert(*rank);
+  std::int64_t expected = 0;
+  for (const std::int64_t rank : ranks) {
+    for (; expected < rank && result.findings.size() < 1000; ++expected)
+      result.findings.push_back(
+          {"missing_rank", Severity::kError,
+           fmt::format("rank {} has no file, though rank {} has one", expected,
+                       rank),
+           fmt::format("checkpoint_{}.pt", expected)});
+    expected = rank + 1;
+  }
+}
+
+}  // namespace
+
+void Verification::report(std::string kind, Severity severity,
+                          std::string message, std::string where) {
+  constexpr std::size_t kMostFindings = 10'000;
+  if (findings.size() < kMostFindings)
+    findings.push_back(
+        {std::move(kind), severity, std::move(message), std::move(where)});
+}
+
+Verification verify(const Checkpoint& checkpoint,
+                    const VerifyOptions& options) {
+  Verification result;
+  result.findings = checkpoint.findings;
+  for (const auto& file : checkpoint.files)
+    if (file->zip)
+      verify_archive(checkpoint, *file, options, result);
+  verify_items(checkpoint, options, result);
+  verify_tensors(checkpoint, result);
+  verify_code(checkpoint, result);
+  if (checkpoint.format == Format::kRanks)
+    verify_ranks(checkpoint, result);
+  return result;
+}
+
+void verify_ranks(const Checkpoint& checkpoint, Verification& result) {
+  const std::span<const Node> nodes = checkpoint.nodes();
+  if (nodes.empty() || nodes[0].kind != NodeKind::kDict || nodes.size() < 2 ||
+      nodes[1].key.kind != Key::Kind::kInteger)
+    return;  // only one rank was asked for
+  struct Place {
+    std::string dtype;
+    std::vector<std::int64_t> shape;
+    std::uint64_t ranks = 0;
+    bool same_dtype = true;
+    bool same_shape = true;
+  };
+  std::map<std::string, Place> places;
+  verify_numbers(checkpoint, result);
+  std::uint64_t ranks = 0;
+  for (std::uint32_t top = 1; top < nodes.size(); top = nodes[top].end) {
+    ++ranks;
+    for (std::uint32_t i = top; i < nodes[top].end; ++i) {
+      const Tensor* const tensor = checkpoint.tensor_at(nodes[i]);
+      if (tensor == nullptr)
+        continue;
+      std::string path;
+      const std::vector<Key> keys = checkpoint.keys_to(i);
+      for (std::size_t k = 1; k < keys.size(); ++k)
+        append_key(keys[k], path);
+      const auto [at, fresh] = places.try_emplace(path);
+      Place& place = at->second;
+      if (fresh) {
+        place.dtype = tensor->dtype.name;
+        place.shape.assign(tensor->shape.begin(), tensor->shape.end());
+      }
+      place.same_dtype &= place.dtype == tensor->dtype.name;
+      place.same_shape &= std::ranges::equal(place.shape, tensor->shape);
+      ++place.ranks;
+    }
+  }
+  std::uint64_t other_shapes = 0;
+  for (const auto& [path, place] : places) {
+    if (place.ranks < ranks)
+      result.findings.push_back(
+          {"rank_keys", Severity::kWarning,
+           fmt::format("only {} of {} ranks have this tensor", place.ranks,
+                       ranks),
+           path});
+    if (!place.same_dtype)
+      result.findings.push_back({"rank_dtypes", Severity::kWarning,
+                                 "its dtype differs between ranks", path});
+    other_shapes += place.same_shape ? 0 : 1;
+  }
+  if (other_shapes > 0)
+    result.findings.push_back(
+        {"rank_shapes", Severity::kNote,
+         fmt::format("{} tensors have different shapes on different ranks, as "
+                     "uneven shards do",
+                     other_shapes),
+         ""});
+}
+
+}  // namespace postflight

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "base/bytes.h"
+#include "base/finding.h"
+#include "checkpoint/zip/extent.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace postflight {
+
+// What the records at the end of a zip archive say: where it begins and ends,
+// and where its directory lies. Offsets count from the front of the range
+// that was searched, not from the front of the archive.
+struct ZipEnd {
+  Extent archive;  // first byte to the end of the comment
+  Extent directory;
+  std::uint64_t entries = 0;  // at most directory.size / 46
+  std::vector<Finding> findings;
+};
+
+// Finds the last archive in `file`. Up to 64 KiB may follow its end record,
+// and anything may come before the archive. Looks at the records at the end
+// and the first bytes of the directory only.
+Result<ZipEnd> find_zip_end(Bytes file);
+
+}  // namespace postflight

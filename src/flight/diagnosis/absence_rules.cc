@@ -1,0 +1,68 @@
+#include "flight/diagnosis/rules.h"
+
+#include <algorithm>
+
+#include "flight/diagnosis/evidence.h"
+
+namespace postflight {
+
+std::optional<Verdict> blame_idle(const Case& facts) {
+  const std::vector<std::uint32_t> idle =
+      roots_of(facts, WaitRoot::Kind::kIdle);
+  if (idle.empty())
+    return std::nullopt;
+  const Wait& wait = *main_wait(facts, idle);
+  Verdict verdict;
+  verdict.kind = VerdictKind::kNeverJoined;
+  verdict.culprits = ranks_at(facts, idle);
+  tell_operation(facts, wait, verdict);
+  const std::vector<Rank> waiting = facts.graph.waiting_for(idle, {});
+  const std::size_t members = facts.timeline.lanes(wait.group).size();
+  verdict.confidence = lasted(facts, wait) && idle.size() * 2 < members &&
+                               facts.job.group(wait.group).configured
+                           ? Confidence::kCertain
+                           : Confidence::kLikely;
+  verdict.summary = fmt::format(
+      "{} never {}; {} of {} ranks {} for {}",
+      Case::ranks_text(verdict.culprits), facts.missed_text(wait),
+      waiting.size(), facts.graph.world.size(),
+      waiting.size() == 1 ? "waits" : "wait", idle.size() == 1 ? "it" : "them");
+  add_waiting(facts, wait, verdict);
+  add_last(facts, verdict.culprits, verdict);
+  return verdict;
+}
+
+std::optional<Verdict> blame_unknown(const Case& facts) {
+  const std::vector<std::uint32_t> unknown =
+      roots_of(facts, WaitRoot::Kind::kUnknown);
+  if (unknown.empty())
+    return std::nullopt;
+  const Wait& wait = *main_wait(facts, unknown);
+  const std::vector<Rank> waiting = facts.graph.waiting_for(unknown, {});
+  Verdict verdict;
+  verdict.kind = VerdictKind::kNoDump;
+  verdict.culprits = ranks_at(facts, unknown);
+  verdict.confidence = Confidence::kLikely;
+  tell_operation(facts, wait, verdict);
+  if (unknown.size() * 2 > facts.graph.world.size()) {
+    verdict.kind = VerdictKind::kInconclusive;
+    verdict.culprits.clear();
+    verdict.summary = fmt::format(
+        "something hangs in {}, but {} of {} ranks have no dump here",
+        facts.wait_text(wait), unknown.size(), facts.graph.world.size());
+    add_waiting(facts, wait, verdict);
+    return verdict;
+  }
+  const bool cut = std::ranges::any_of(verdict.culprits, [&](Rank rank) {
+    return facts.job.find(rank) != nullptr;
+  });
+  verdict.summary = fmt::format(
+      "{} left no {}dump, and {} of {} ranks {} for {} in {}",
+      Case::ranks_text(verdict.culprits), cut ? "whole " : "", waiting.size(),
+      facts.graph.world.size(), waiting.size() == 1 ? "waits" : "wait",
+      unknown.size() == 1 ? "it" : "them", facts.wait_text(wait));
+  add_waiting(facts, wait, verdict);
+  return verdict;
+}
+
+}  // namespace postflight

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "flight/diagnosis/wait_graph.h"
+#include "flight/matching/divergence.h"
+#include "flight/matching/timeline.h"
+#include "flight/model/job.h"
+
+namespace postflight {
+
+// All that the rules look at.
+struct Case {
+  explicit Case(const Job& dumps)
+      : job(dumps),
+        timeline(dumps),
+        graph(make_wait_graph(timeline)),
+        divergences(find_divergences(timeline)) {}
+
+  const Job& job;
+  Timeline timeline;
+  WaitGraph graph;
+  std::vector<Divergence> divergences;
+
+  // "dp_0", with its ranks if another group has the same description.
+  std::string group_text(GroupId group) const;
+  // "all_reduce #1482 of dp_0", "send 0->1 of pp_0"
+  std::string wait_text(const Wait& wait) const;
+  std::string operation_text(const Wait& wait) const;
+  // What those who are absent did not do: "joined all_reduce #6 of dp_0",
+  // "sent what rank 3 waits for in pp_0".
+  std::string missed_text(const Wait& wait) const;
+  // Whether its operation can end nowhere before all have joined it.
+  bool needs_all(const Wait& wait) const;
+  // "rank 5", "ranks 0-3,8"
+  static std::string ranks_text(const std::vector<Rank>& ranks);
+};
+
+}  // namespace postflight

@@ -1,0 +1,263 @@
+#include "flight/diagnosis/rules.h"
+
+#include <algorithm>
+#include <map>
+
+#include "flight/diagnosis/evidence.h"
+
+namespace postflight {
+namespace {
+
+// Ranks of a circle by the wait that holds each up.
+std::map<std::uint32_t, std::vector<std::uint32_t>> sides_of(
+    const Case& facts, const WaitRoot& root) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> sides;
+  for (const std::uint32_t rank : root.ranks)
+    sides[facts.graph.waits_of[rank].front()].push_back(rank);
+  return sides;
+}
+
+// A rank whose operation is the one that it is missed in elsewhere.
+struct Stray {
+  std::uint32_t rank = 0;  // its place in WaitGraph::world
+  const Wait* used = nullptr;
+  const Wait* meant = nullptr;
+};
+
+std::vector<Stray> strays_of(const Case& facts, const WaitRoot& root) {
+  std::vector<Stray> strays;
+  for (const std::uint32_t rank : root.ranks) {
+    const Wait& wait = facts.graph.waits[facts.graph.waits_of[rank].front()];
+    if (wait.transfer || wait.waiting.size() > 1)
+      continue;
+    const Entry entry =
+        facts.job.find(facts.graph.world[rank])->entries[wait.waiting[0].entry];
+    // Without stacks, half of all operations look the same; but one that none
+    // of many others came to is odd by itself.
+    if (entry.stack == StackId{} && wait.absent.size() < 2)
+      continue;
+    if (const Wait* const meant =
+            meant_for(facts, facts.graph.world[rank], entry, wait.group))
+      strays.push_back({rank, &wait, meant});
+  }
+  return strays;
+}
+
+// One side of a kind of transfer: which member of its group does what with
+// which other. Pipelines beside each other have the same kinds.
+struct TransferKind {
+  std::int32_t own = 0;
+  std::int32_t peer = 0;
+  std::size_t members = 0;
+  bool send = false;
+
+  bool operator==(const TransferKind&) const = default;
+};
+
+TransferKind kind_of(const Job& job, GroupId id, Rank own, Rank peer,
+                     bool send) {
+  const Group& group = job.group(id);
+  return {group.place(own), group.place(peer), group.members.size(), send};
+}
+
+// How far a rank has come with one kind of transfer when it arrives in a
+// collective. Batches count once, so what is in them is counted, too, where the
+// ring goes back to the collective before.
+struct TransferProgress {
+  std::int64_t last_number = 0;
+  std::optional<std::int64_t> since_collective;
+};
+
+std::optional<TransferProgress> progress_of(const Case& facts,
+                                            const TransferKind& kind,
+                                            std::uint32_t rank,
+                                            const Wait& held) {
+  const Rank own = facts.graph.world[rank];
+  const RankDump* const dump = facts.job.find(own);
+  const Lane* const lane = facts.timeline.lane(held.group, own);
+  if (dump == nullptr || lane == nullptr)
+    return std::nullopt;
+  const Slot* const before = lane->find(held.sequence - 1);
+  TransferProgress progress;
+  std::int64_t count = 0;
+  const auto index = static_cast<std::size_t>(dump - facts.job.ranks.data());
+  for (const Transfer& transfer : facts.timeline.transfers(index)) {
+    if (kind_of(facts.job, transfer.group, own, transfer.peer, transfer.send) !=
+        kind)
+      continue;
+    progress.last_number = dump->entries.p2p_sequence(transfer.entry);
+    count += before != nullptr && transfer.entry > before->entry ? 1 : 0;
+  }
+  if (before != nullptr)
+    progress.since_collective = count;
+  return progress;
+}
+
+// Whether the rank that is missed in a transfer came to where it is now with
+// fewer of them than most who came there with it, from the same place of other
+// pipelines. What it left out it will not catch up on.
+bool left_one_out(const Case& facts, const Wait& unmatched) {
+  constexpr std::size_t kMostCompared = 64;
+  const std::uint32_t absent = unmatched.absent[0];
+  if (facts.graph.waits_of[absent].empty())
+    return false;
+  const Wait& held = facts.graph.waits[facts.graph.waits_of[absent].front()];
+  if (held.transfer)
+    return false;
+  const Rank missed = facts.graph.world[absent];
+  const Rank waiting = facts.graph.world[unmatched.waiting[0].rank];
+  const TransferKind kind = kind_of(facts.job, unmatched.group, missed, waiting,
+                                    !unmatched.transfer->send);
+  const std::optional<TransferProgress> own =
+      progress_of(facts, kind, absent, held);
+  std::size_t compared = 0;
+  std::size_t ahead = 0;
+  for (const Wait::Waiter& waiter : held.waiting) {
+    if (compared == kMostCompared)
+      break;
+    const std::optional<TransferProgress> other =
+        progress_of(facts, kind, waiter.rank, held);
+    if (waiter.rank == absent || !own || !other || other->last_number == 0)
+      continue;
+    ++compared;
+    ahead += own->last_number < other->last_number ||
+                     (own->since_collective && other->since_collective &&
+                      *own->since_collective < *other->since_collective)
+                 ? 1
+                 : 0;
+  }
+  return ahead * 2 > compared;
+}
+
+// Of the transfers of a circle without their other side, the one that was left
+// out; the others are held up by that.
+const Wait* find_unmatched(const Case& facts, const WaitRoot& circle) {
+  constexpr std::size_t kMostTried = 256;
+  const Wait* last = nullptr;
+  std::size_t tried = 0;
+  for (const std::uint32_t w : circle.waits) {
+    const Wait& wait = facts.graph.waits[w];
+    if (!wait.transfer || wait.absent.empty() || !wait.waiting[0].oldest)
+      continue;
+    last = &wait;
+    if (tried++ < kMostTried && left_one_out(facts, wait))
+      return last;
+  }
+  return last;
+}
+
+std::string other_order_text(const Case& facts,
+                             const std::vector<Rank>& culprits,
+                             const Wait& theirs, const Wait& others) {
+  return fmt::format(
+      "{} is in {} while the others wait for it in {}: it used the groups in "
+      "another order",
+      Case::ranks_text(culprits), facts.wait_text(theirs),
+      facts.wait_text(others));
+}
+
+Verdict blame_stray(const Case& facts, const Stray& stray) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kOrderMismatch;
+  verdict.culprits = ranks_at(facts, {stray.rank});
+  const std::size_t members = facts.timeline.lanes(stray.meant->group).size();
+  verdict.confidence = stray.meant->waiting.size() * 2 > members
+                           ? Confidence::kCertain
+                           : Confidence::kLikely;
+  tell_operation(facts, *stray.meant, verdict);
+  if (is_usual_there(facts, verdict.culprits[0], *stray.used)) {
+    verdict.summary =
+        other_order_text(facts, verdict.culprits, *stray.used, *stray.meant);
+  } else {
+    verdict.summary = fmt::format(
+        "{} called {} on {} instead of {}", Case::ranks_text(verdict.culprits),
+        facts.operation_text(*stray.used), facts.group_text(stray.used->group),
+        facts.group_text(stray.meant->group));
+    verdict.findings.push_back(
+        {"wrong_group", Severity::kError, verdict.summary, ""});
+  }
+  add_waiting(facts, *stray.meant, verdict);
+  add_waiting(facts, *stray.used, verdict);
+  return verdict;
+}
+
+// A transfer without its other side, between ranks that went on.
+Verdict blame_unmatched(const Case& facts, const Wait& unmatched) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kPointToPoint;
+  verdict.culprits = ranks_at(facts, unmatched.absent);
+  verdict.confidence = Confidence::kLikely;
+  // If the other side is held up by a transfer with this very rank, either of
+  // them may have left one out.
+  const std::uint32_t own = unmatched.waiting[0].rank;
+  const Wait& theirs =
+      facts.graph.waits[facts.graph.waits_of[unmatched.absent[0]].front()];
+  if (theirs.transfer && facts.graph.place(theirs.transfer->peer) == own) {
+    verdict.culprits.push_back(facts.graph.world[own]);
+    std::ranges::sort(verdict.culprits);
+    verdict.confidence = Confidence::kPossible;
+  }
+  tell_operation(facts, unmatched, verdict);
+  verdict.summary =
+      fmt::format("{} never {}", Case::ranks_text(verdict.culprits),
+                  facts.missed_text(unmatched));
+  add_waiting(facts, unmatched, verdict);
+  add_last(facts, verdict.culprits, verdict);
+  return verdict;
+}
+
+// Who is alone with its order is wrong; of two sides that are as many, nobody
+// can tell.
+std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& circle) {
+  const auto sides = sides_of(facts, circle);
+  if (sides.size() < 2)
+    return std::nullopt;
+  const auto most = std::ranges::max_element(
+      sides, {}, [](const auto& side) { return side.second.size(); });
+  const bool clear = most->second.size() * 2 > circle.ranks.size();
+  std::vector<std::uint32_t> odd;
+  for (const auto& [wait, ranks] : sides)
+    if (!clear || wait != most->first)
+      odd.insert(odd.end(), ranks.begin(), ranks.end());
+
+  Verdict verdict;
+  verdict.kind = VerdictKind::kOrderMismatch;
+  verdict.culprits = ranks_at(facts, odd);
+  verdict.confidence = clear && odd.size() == 1 ? Confidence::kCertain
+                       : clear                  ? Confidence::kLikely
+                                                : Confidence::kPossible;
+  const Wait& main = facts.graph.waits[most->first];
+  tell_operation(facts, main, verdict);
+  const Wait& other =
+      facts.graph.waits[std::ranges::find_if(sides, [&](const auto& side) {
+                          return side.first != most->first;
+                        })->first];
+  verdict.summary =
+      clear ? other_order_text(facts, verdict.culprits, other, main)
+            : fmt::format("{} wait for each other in {} and {}",
+                          Case::ranks_text(verdict.culprits),
+                          facts.wait_text(main), facts.wait_text(other));
+  for (const std::uint32_t w : circle.waits)
+    add_waiting(facts, facts.graph.waits[w], verdict);
+  return verdict;
+}
+
+}  // namespace
+
+std::optional<Verdict> blame_cycle(const Case& facts) {
+  const WaitRoot* circle = nullptr;
+  for (const WaitRoot& root : facts.graph.roots)
+    if (root.kind == WaitRoot::Kind::kCycle &&
+        (circle == nullptr || root.ranks.size() > circle->ranks.size()))
+      circle = &root;
+  if (circle == nullptr)
+    return std::nullopt;
+  const std::vector<Stray> strays = strays_of(facts, *circle);
+  if (strays.size() == 1)
+    return blame_stray(facts, strays[0]);
+  if (const Wait* const unmatched = find_unmatched(facts, *circle))
+    return blame_unmatched(facts, *unmatched);
+  return blame_order(facts, *circle);
+}
+
+}  // namespace postflight

@@ -1,0 +1,171 @@
+#include "flight/diagnosis/rules.h"
+
+#include <algorithm>
+
+#include "flight/diagnosis/evidence.h"
+
+namespace postflight {
+namespace {
+
+VerdictKind kind_of(CallArgument argument) {
+  switch (argument) {
+    case CallArgument::kType:
+      return VerdictKind::kTypeMismatch;
+    case CallArgument::kSize:
+      return VerdictKind::kSizeMismatch;
+    case CallArgument::kDtype:
+      return VerdictKind::kDtypeMismatch;
+  }
+  return VerdictKind::kInconclusive;
+}
+
+// Only what can have to do with the hang: its group is stuck from there on, or
+// one of its odd ranks is part of the waiting.
+bool matters(const Case& facts, const Divergence& divergence) {
+  const std::vector<Rank>& odd = divergence.disagreement.minority;
+  const auto is_odd = [&](std::uint32_t place) {
+    return std::ranges::binary_search(odd, facts.graph.world[place]);
+  };
+  return std::ranges::any_of(facts.graph.waits, [&](const Wait& wait) {
+    return (wait.group == divergence.group && !wait.transfer &&
+            wait.sequence >= divergence.sequence) ||
+           std::ranges::any_of(wait.absent, is_odd) ||
+           std::ranges::any_of(wait.busy, is_odd);
+  });
+}
+
+std::int64_t time_of(const Case& facts, const Divergence& divergence) {
+  std::int64_t time = 0;
+  for (const Lane& lane : facts.timeline.lanes(divergence.group))
+    if (const Slot* const slot = lane.find(divergence.sequence)) {
+      const std::int64_t own = lane.dump->entries.created(slot->entry);
+      time = time == 0 ? own : std::min(time, own);
+    }
+  return time;
+}
+
+Entry entry_at(const Case& facts, const Divergence& divergence, Rank rank) {
+  const Lane* const lane = facts.timeline.lane(divergence.group, rank);
+  return lane->dump->entries[lane->find(divergence.sequence)->entry];
+}
+
+// A call on one group that was meant for another.
+struct MisplacedCall {
+  GroupId used;
+  GroupId meant;
+  std::string operation;
+};
+
+// Whether what the rank does there belongs elsewhere, or what one of `others`
+// does there is what this rank does elsewhere, alone.
+std::optional<MisplacedCall> stray_of(const Case& facts,
+                                      const Divergence& divergence, Rank rank,
+                                      const std::vector<Rank>& others) {
+  if (const Wait* const meant = meant_for(
+          facts, rank, entry_at(facts, divergence, rank), divergence.group))
+    return MisplacedCall{divergence.group, meant->group,
+                         facts.operation_text(*meant)};
+  for (const Rank other : others)
+    if (const Wait* const used = strayed_to(
+            facts, rank, entry_at(facts, divergence, other), divergence.group);
+        used != nullptr && other != rank)
+      return MisplacedCall{used->group, divergence.group,
+                           facts.operation_text(*used)};
+  return std::nullopt;
+}
+
+// Of two sides that are as many, the one that strayed is wrong.
+void decide_by_group(const Case& facts, const Divergence& divergence,
+                     Disagreement& found) {
+  if (found.decided)
+    return;
+  std::vector<Rank> strayed;
+  for (const Rank rank : found.minority)
+    if (stray_of(facts, divergence, rank, found.minority))
+      strayed.push_back(rank);
+  if (strayed.size() == 1 && found.minority.size() > 1) {
+    found.minority = strayed;
+    found.decided = true;
+  }
+}
+
+}  // namespace
+
+std::optional<Verdict> blame_divergence(const Case& facts) {
+  const Divergence* first = nullptr;
+  for (const Divergence& divergence : facts.divergences) {
+    if (!matters(facts, divergence))
+      continue;
+    const bool better =
+        first == nullptr ||
+        std::pair(!divergence.disagreement.decided,
+                  time_of(facts, divergence)) <
+            std::pair(!first->disagreement.decided, time_of(facts, *first));
+    if (better)
+      first = &divergence;
+  }
+  if (first == nullptr)
+    return std::nullopt;
+  Disagreement found = first->disagreement;
+  decide_by_group(facts, *first, found);
+
+  Verdict verdict;
+  verdict.kind = kind_of(found.argument);
+  verdict.culprits = found.minority;
+  verdict.group = first->group;
+  verdict.operation =
+      facts.job.operation(facts.job.tables.call(found.majority_call)).name;
+  verdict.sequence = first->sequence;
+  const std::size_t members = facts.timeline.lanes(first->group).size();
+  verdict.confidence = !found.decided ? Confidence::kPossible
+                       : found.minority.size() * 3 <= members
+                           ? Confidence::kCertain
+                           : Confidence::kLikely;
+  verdict.summary = fmt::format(
+      "{} {} {} #{} of {}", Case::ranks_text(found.minority), found.difference,
+      verdict.operation, first->sequence, facts.group_text(first->group));
+  for (const Lane& other : facts.timeline.lanes(first->group))
+    if (const Slot* const at = other.find(first->sequence);
+        at != nullptr && verdict.evidence.size() < 64)
+      verdict.evidence.push_back(
+          {other.rank, at->entry,
+           std::ranges::binary_search(found.minority, other.rank)
+               ? "differs"
+               : "majority"});
+  std::vector<Rank> others;
+  for (const Evidence& evidence : verdict.evidence)
+    if (evidence.role == "majority")
+      others.push_back(evidence.rank);
+  if (const std::optional<MisplacedCall> stray =
+          found.minority.size() == 1
+              ? stray_of(facts, *first, found.minority[0], others)
+              : std::nullopt) {
+    verdict.kind = VerdictKind::kOrderMismatch;
+    verdict.summary = fmt::format(
+        "{} called {} on {} instead of {}", Case::ranks_text(found.minority),
+        stray->operation, facts.group_text(stray->used),
+        facts.group_text(stray->meant));
+    verdict.findings.push_back(
+        {"wrong_group", Severity::kError, verdict.summary, ""});
+  } else if (first->skipped != 0) {
+    const int count = std::abs(first->skipped);
+    verdict.findings.push_back(
+        {first->skipped > 0 ? "skipped_operation" : "extra_operation",
+         Severity::kError,
+         fmt::format("{} {} {} operation{} of {} before #{}: from there on its "
+                     "operations are those of the others, moved",
+                     Case::ranks_text(found.minority),
+                     first->skipped > 0 ? "left out" : "did", count,
+                     count == 1 ? "" : "s", facts.group_text(first->group),
+                     first->sequence),
+         ""});
+  }
+  if (!found.decided)
+    verdict.findings.push_back(
+        {"undecided", Severity::kNote,
+         "no side has more ranks than the other, so who is wrong is not known",
+         ""});
+  return verdict;
+}
+
+}  // namespace postflight

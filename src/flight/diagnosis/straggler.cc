@@ -1,0 +1,186 @@
+// A straggler comes last to nearly every collective, and by much more than the
+// next. What a rank's clock is off by looks the same, so that is taken out
+// first where it shows: finished operations end at the same moment everywhere,
+// so their times differ by the clocks. That is only known to within the
+// watchdog's polling, so small differences are left alone.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "flight/diagnosis/rules.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::size_t kFewestOperations = 10;
+constexpr double kLeastDelay = 10e6;  // ns; healthy ranks are within 7 ms
+constexpr double kClearSkew = 500e6;  // ns
+constexpr double kMostlyLast = 0.7;
+constexpr double kTimesTheNext = 3;
+
+double median(std::vector<double>& values) {
+  const auto middle =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How late a rank came to the collectives of one group.
+struct Lateness {
+  double typical = 0;  // ns behind the median of the group
+  double last = 0;     // of how many of them it was the last
+  std::size_t operations = 0;
+};
+
+std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
+  std::map<Rank, Lateness> found;
+  std::vector<Lane> lanes;
+  for (const Lane& lane : facts.timeline.lanes(group))
+    if (lane.dump != nullptr)
+      lanes.push_back(lane);
+  if (lanes.size() < 3)
+    return found;
+  const Lane* shortest = nullptr;
+  for (const Lane& lane : lanes) {
+    if (lane.slots.size() < kFewestOperations)
+      return found;
+    if (shortest == nullptr || lane.slots.size() < shortest->slots.size())
+      shortest = &lane;
+  }
+  std::vector<std::vector<double>> created(lanes.size());
+  std::vector<std::vector<double>> completed(lanes.size());
+  std::vector<double> row(lanes.size());
+  std::vector<double> sorted;
+  for (const Slot& slot : shortest->slots) {
+    bool whole = true;
+    bool timed = true;
+    std::vector<double> ends(lanes.size());
+    const double base = static_cast<double>(
+        shortest->dump->entries.created(shortest->slots[0].entry));
+    for (std::size_t i = 0; whole && i < lanes.size(); ++i) {
+      const Slot* const own = lanes[i].find(slot.sequence);
+      whole = own != nullptr && own->done;
+      if (!whole)
+        break;
+      const Entry entry = lanes[i].dump->entries[own->entry];
+      row[i] = static_cast<double>(entry.created) - base;
+      ends[i] = static_cast<double>(entry.completed) - base;
+      timed &= entry.completed != 0 && entry.retired;
+    }
+    if (!whole)
+      continue;
+    sorted = row;
+    const double middle = median(sorted);
+    for (std::size_t i = 0; i < lanes.size(); ++i)
+      created[i].push_back(row[i] - middle);
+    if (timed) {
+      sorted = ends;
+      const double end = median(sorted);
+      for (std::size_t i = 0; i < lanes.size(); ++i)
+        completed[i].push_back(ends[i] - end);
+    }
+  }
+  if (created[0].size() < kFewestOperations)
+    return found;
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    if (completed[i].size() >= kFewestOperations) {
+      const double skew = median(completed[i]);
+      if (std::abs(skew) > kClearSkew)
+        for (double& delay : created[i])
+          delay -= skew;
+    }
+  std::vector<std::size_t> last(lanes.size(), 0);
+  for (std::size_t k = 0; k < created[0].size(); ++k) {
+    std::size_t latest = 0;
+    for (std::size_t i = 1; i < lanes.size(); ++i)
+      if (created[i][k] > created[latest][k])
+        latest = i;
+    ++last[latest];
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const std::size_t operations = created[i].size();
+    found[lanes[i].rank] = {
+        median(created[i]),
+        static_cast<double>(last[i]) / static_cast<double>(operations),
+        operations};
+  }
+  return found;
+}
+
+// The rank that is last in a group, if one clearly is.
+std::optional<Rank> last_of(const std::map<Rank, Lateness>& group) {
+  const Rank* worst = nullptr;
+  double most = 0;
+  double next = 0;
+  for (const auto& [rank, late] : group) {
+    if (worst == nullptr || late.typical > most) {
+      next = worst == nullptr ? 0 : most;
+      most = late.typical;
+      worst = &rank;
+    } else {
+      next = std::max(next, late.typical);
+    }
+  }
+  if (worst == nullptr || most < kLeastDelay || most < kTimesTheNext * next ||
+      group.at(*worst).last < kMostlyLast)
+    return std::nullopt;
+  return *worst;
+}
+
+}  // namespace
+
+std::optional<Verdict> blame_straggler(const Case& facts) {
+  struct Seen {
+    std::size_t late = 0;
+    std::size_t groups = 0;
+    double typical = 0;
+    double last = 0;
+    std::size_t operations = 0;
+    GroupId group;
+  };
+  std::map<Rank, Seen> seen;
+  for (std::uint32_t g = 0; g < facts.job.groups.size(); ++g) {
+    const std::map<Rank, Lateness> late = lateness_in(facts, {g});
+    const std::optional<Rank> last = last_of(late);
+    for (const auto& [rank, one] : late) {
+      Seen& all = seen[rank];
+      ++all.groups;
+      if (rank != last)
+        continue;
+      ++all.late;
+      if (one.typical > all.typical) {
+        all.typical = one.typical;
+        all.last = one.last;
+        all.operations = one.operations;
+        all.group = {g};
+      }
+    }
+  }
+  // A victim of the straggler is late in some groups, but not in the one they
+  // share.
+  Verdict verdict;
+  const Seen* worst = nullptr;
+  for (const auto& [rank, all] : seen)
+    if (all.late > 0 && all.late == all.groups) {
+      verdict.culprits.push_back(rank);
+      if (worst == nullptr || all.typical > worst->typical)
+        worst = &all;
+    }
+  // Where a good part of the job is late, its clocks are, not its ranks.
+  if (worst == nullptr ||
+      (verdict.culprits.size() > 1 &&
+       verdict.culprits.size() * 8 > facts.graph.world.size()))
+    return std::nullopt;
+  verdict.kind = VerdictKind::kStraggler;
+  verdict.confidence = Confidence::kLikely;
+  verdict.group = worst->group;
+  verdict.summary = fmt::format(
+      "{} comes last to {:.0f} % of the {} collectives of {}, {:.0f} ms after "
+      "the others",
+      Case::ranks_text(verdict.culprits), worst->last * 100, worst->operations,
+      facts.group_text(worst->group), worst->typical / 1e6);
+  return verdict;
+}
+
+}  // namespace postflight

@@ -1,0 +1,88 @@
+#include "flight/diagnosis/rules.h"
+
+#include <algorithm>
+
+#include "flight/diagnosis/evidence.h"
+
+namespace postflight {
+
+std::optional<Verdict> call_stuck(const Case& facts) {
+  const Wait* stuck = nullptr;
+  // What needs all can't be done by one and not by the others for long.
+  const bool moving =
+      std::ranges::any_of(facts.graph.waits, [&](const Wait& wait) {
+        return !wait.transfer && facts.needs_all(wait) &&
+               is_moving(facts, wait);
+      });
+  for (const WaitRoot& root : facts.graph.roots) {
+    if (root.kind != WaitRoot::Kind::kStuck)
+      continue;
+    const Wait& wait = facts.graph.waits[root.waits[0]];
+    const bool better = stuck == nullptr ||
+                        std::tuple(stuck->done.empty(), stuck->waiting.size()) <
+                            std::tuple(wait.done.empty(), wait.waiting.size());
+    if (better)
+      stuck = &wait;
+  }
+  if (stuck == nullptr)
+    return std::nullopt;
+  Verdict verdict;
+  verdict.confidence = Confidence::kLikely;
+  add_waiting(facts, *stuck, verdict);
+  if (moving) {
+    verdict.kind = VerdictKind::kHealthy;
+    verdict.summary =
+        "operations were under way, and ranks were still finishing them when "
+        "they dumped";
+    return verdict;
+  }
+  verdict.kind = VerdictKind::kAllJoinedStuck;
+  tell_operation(facts, *stuck, verdict);
+  if (stuck->transfer)
+    verdict.summary = fmt::format(
+        "both sides of {} by rank {} are there, and it does not finish",
+        facts.wait_text(*stuck),
+        facts.graph.world[stuck->waiting[0].rank].value);
+  else if (stuck->done.empty())
+    verdict.summary =
+        fmt::format("all {} ranks joined {}, and none has finished it",
+                    stuck->waiting.size(), facts.wait_text(*stuck));
+  else
+    verdict.summary = fmt::format(
+        "{} of the ranks that joined {} are still in it, and {} are done",
+        stuck->waiting.size(), facts.wait_text(*stuck), stuck->done.size());
+  return verdict;
+}
+
+Verdict call_inconclusive(const Case& facts) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kInconclusive;
+  verdict.confidence = Confidence::kPossible;
+  const Wait& wait = facts.graph.waits[0];
+  tell_operation(facts, wait, verdict);
+  verdict.summary =
+      fmt::format("something waits in {}, but the dumps don't tell for whom",
+                  facts.wait_text(wait));
+  add_waiting(facts, wait, verdict);
+  return verdict;
+}
+
+Verdict call_healthy(const Case& facts) {
+  Verdict verdict;
+  const std::size_t missing = facts.job.without_dump().size();
+  if (missing * 4 > facts.graph.world.size()) {
+    verdict.kind = VerdictKind::kInconclusive;
+    verdict.confidence = Confidence::kPossible;
+    verdict.summary = fmt::format(
+        "nothing was under way, but {} of {} ranks have no dump here", missing,
+        facts.graph.world.size());
+    return verdict;
+  }
+  verdict.kind = VerdictKind::kHealthy;
+  verdict.summary =
+      fmt::format("all {} operations of {} ranks that were recorded are done",
+                  facts.job.entry_count(), facts.job.ranks.size());
+  return verdict;
+}
+
+}  // namespace postflight

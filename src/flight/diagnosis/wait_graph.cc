@@ -1,0 +1,352 @@
+// Hangs spread: one rank stops, its tensor-parallel peers wait for it, their
+// data-parallel peers wait for those, until every group of the job is stuck.
+// The rank to look at is where the waiting ends.
+//
+// The graph has ranks and waits. A rank points to the waits it is in, of each
+// group the oldest only: what is enqueued behind that is its shadow. A wait
+// points to the members that never came, or if all came, to those that still
+// have older work in another group. A strongly connected part without a way
+// out is a root: a single rank that waits for nothing, a wait that points to
+// nobody, or a cycle.
+#include "flight/diagnosis/wait_graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "flight/diagnosis/components.h"
+#include "flight/matching/transfers.h"
+
+namespace postflight {
+namespace {
+
+class Maker {
+ public:
+  explicit Maker(const Timeline& timeline)
+      : timeline_(timeline), job_(timeline.job()) {}
+
+  WaitGraph make() && {
+    graph_.world = job_.world();
+    graph_.waits_of.resize(graph_.world.size());
+    for (const Rank rank : job_.without_dump())
+      without_dump_.push_back(graph_.place(rank));
+    oldest_unit_.assign(graph_.world.size(),
+                        std::numeric_limits<std::uint32_t>::max());
+    add_collectives();
+    add_transfers();
+    order_waits();
+    find_targets();
+    find_roots();
+    return std::move(graph_);
+  }
+
+ private:
+  void add_collectives() {
+    for (std::uint32_t g = 0; g < job_.groups.size(); ++g) {
+      std::map<std::int64_t, std::uint32_t> by_sequence;
+      for (const Lane& lane : timeline_.lanes({g})) {
+        const Slot* const slot = lane.first_pending();
+        if (slot == nullptr)
+          continue;
+        const auto next = static_cast<std::uint32_t>(graph_.waits.size());
+        const auto [found, is_new] =
+            by_sequence.try_emplace(slot->sequence, next);
+        if (is_new)
+          graph_.waits.push_back(
+              {.group = {g}, .sequence = slot->sequence, .transfer = {}});
+        join(found->second,
+             {graph_.place(lane.rank), slot->entry, slot->closing});
+      }
+      std::size_t older = 0;
+      for (const auto& [sequence, wait] : by_sequence)
+        if (++older > kMostPlaces)
+          crowded_.insert(wait);
+    }
+  }
+
+  void add_transfers() {
+    for (const OpenTransfer& open : find_open_transfers(timeline_)) {
+      // Its other side is done, so this one is only late to be seen as done.
+      if (open.peer == Presence::kDone)
+        continue;
+      Wait wait = {.group = open.transfer.group,
+                   .sequence = 0,
+                   .transfer = open.transfer};
+      const std::uint32_t peer = graph_.place(open.transfer.peer);
+      if (open.peer == Presence::kAbsent)
+        wait.absent.push_back(peer);
+      else if (open.peer == Presence::kUnknown)
+        wait.unknown.push_back(peer);
+      const auto next = static_cast<std::uint32_t>(graph_.waits.size());
+      graph_.waits.push_back(std::move(wait));
+      const std::uint32_t own = graph_.place(job_.ranks[open.rank_index].rank);
+      join(next, {own, open.transfer.entry, open.transfer.closing});
+      peer_units_[next] = open.peer_closing;
+      if (open.peer != Presence::kPending)
+        unmatched_units_.emplace(own, open.transfer.closing);
+    }
+  }
+
+  void join(std::uint32_t wait, const Wait::Waiter& waiter) {
+    graph_.waits[wait].waiting.push_back(waiter);
+    graph_.waits_of[waiter.rank].push_back(wait);
+    std::uint32_t& oldest = oldest_unit_[waiter.rank];
+    oldest = std::min(oldest, waiter.unit);
+  }
+
+  void order_waits() {
+    std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> order(
+        graph_.world.size());
+    for (std::uint32_t w = 0; w < graph_.waits.size(); ++w)
+      for (const Wait::Waiter& waiter : graph_.waits[w].waiting)
+        order[waiter.rank].emplace_back(waiter.entry, w);
+    for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
+      std::ranges::sort(order[rank]);
+      for (std::size_t i = 0; i < order[rank].size(); ++i)
+        graph_.waits_of[rank][i] = order[rank][i].second;
+    }
+  }
+
+  // The member that all others are ahead of.
+  std::uint32_t furthest_behind(GroupId group) {
+    const auto [found, is_new] = furthest_behind_.try_emplace(group, 0);
+    if (is_new)
+      found->second = graph_.place(
+          std::ranges::min_element(timeline_.lanes(group), {},
+                                   [](const Lane& lane) {
+                                     return std::pair(lane.dump == nullptr,
+                                                      lane.last_enqueued);
+                                   })
+              ->rank);
+    return found->second;
+  }
+
+  // Whether something enqueued before `unit` keeps the rank's device busy.
+  bool has_older_work(std::uint32_t rank, std::uint32_t unit) const {
+    return oldest_unit_[rank] < unit;
+  }
+
+  void find_targets() {
+    for (std::uint32_t w = 0; w < graph_.waits.size(); ++w) {
+      Wait& wait = graph_.waits[w];
+      if (wait.transfer) {
+        const Wait::Waiter& own = wait.waiting[0];
+        const std::uint32_t peer = graph_.place(wait.transfer->peer);
+        // A batch is done when all of it is.
+        if (const std::optional<std::uint32_t> unit = peer_units_[w];
+            unit && (has_older_work(peer, *unit) ||
+                     unmatched_units_.contains({peer, *unit})))
+          wait.busy.push_back(peer);
+        const bool matched = wait.absent.empty() && wait.unknown.empty();
+        if (has_older_work(own.rank, own.unit) ||
+            (matched && unmatched_units_.contains({own.rank, own.unit})))
+          wait.busy.push_back(own.rank);
+        continue;
+      }
+      if (crowded_.contains(w)) {
+        wait.absent.push_back(furthest_behind(wait.group));
+        continue;
+      }
+      for (const Lane& lane : timeline_.lanes(wait.group)) {
+        const std::uint32_t rank = graph_.place(lane.rank);
+        switch (presence(lane, wait.sequence)) {
+          case Presence::kAbsent:
+            wait.absent.push_back(rank);
+            break;
+          case Presence::kUnknown:
+            // What a ring has overwritten was long before.
+            if (lane.dump == nullptr || !lane.dump->complete)
+              wait.unknown.push_back(rank);
+            else
+              wait.done.push_back(rank);
+            break;
+          case Presence::kPending:
+            if (has_older_work(rank, lane.find(wait.sequence)->closing))
+              wait.busy.push_back(rank);
+            break;
+          case Presence::kDone:
+            wait.done.push_back(rank);
+            break;
+        }
+      }
+      // Who is in a group that no list has is only known of those who left a
+      // dump.
+      if (!job_.group(wait.group).configured && wait.absent.empty() &&
+          wait.unknown.empty()) {
+        const std::size_t count =
+            std::min(without_dump_.size(), kMostGuesses - guesses_);
+        wait.unknown.assign(
+            without_dump_.begin(),
+            without_dump_.begin() + static_cast<std::ptrdiff_t>(count));
+        guesses_ += count;
+      }
+    }
+  }
+
+  void find_roots() {
+    const auto ranks = static_cast<std::uint32_t>(graph_.world.size());
+    std::vector<std::vector<std::uint32_t>> edges(ranks + graph_.waits.size());
+    std::vector<std::vector<std::uint32_t>> oldest_edges(edges.size());
+    for (std::uint32_t w = 0; w < graph_.waits.size(); ++w)
+      for (Wait::Waiter& waiter : graph_.waits[w].waiting) {
+        waiter.oldest = waiter.unit == oldest_unit_[waiter.rank];
+        // What is enqueued behind the oldest is its shadow, unless somebody
+        // never came to it.
+        if (waiter.oldest || !graph_.waits[w].absent.empty())
+          edges[waiter.rank].push_back(ranks + w);
+        if (waiter.oldest)
+          oldest_edges[waiter.rank].push_back(ranks + w);
+      }
+    std::vector<char> waited_for(edges.size(), 0);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      for (const std::uint32_t wait : edges[rank])
+        waited_for[wait] = 1;
+    for (std::uint32_t w = 0; w < graph_.waits.size(); ++w) {
+      edges[ranks + w] = graph_.targets(graph_.waits[w]);
+      oldest_edges[ranks + w] = edges[ranks + w];
+      for (const std::uint32_t rank : edges[ranks + w])
+        waited_for[rank] = 1;
+    }
+    const Components components(edges);
+    const std::vector<char> in_circle = find_circles(oldest_edges);
+    std::vector<WaitRoot> parts(components.count());
+    std::vector<std::vector<std::uint32_t>> leads_to(components.count());
+    std::vector<char> wanted(components.count(), 0);
+    for (std::uint32_t node = 0; node < edges.size(); ++node) {
+      const std::uint32_t part = components.of(node);
+      if (node < ranks)
+        parts[part].ranks.push_back(node);
+      else
+        parts[part].waits.push_back(node - ranks);
+      wanted[part] |= waited_for[node];
+      for (const std::uint32_t to : edges[node])
+        if (components.of(to) != part)
+          leads_to[part].push_back(components.of(to));
+    }
+    // Components are numbered against the edges, so what a part leads to comes
+    // before it. What leads only to ranks without a dump is explained by them,
+    // but does not excuse a circle of what holds ranks up, or a rank that never
+    // came.
+    std::vector<char> explained(components.count(), 0);
+    for (std::uint32_t i = 0; i < parts.size(); ++i) {
+      WaitRoot& part = parts[i];
+      const bool circle =
+          leads_to[i].empty()
+              ? part.ranks.size() + part.waits.size() > 1
+              : std::ranges::any_of(part.ranks, [&](std::uint32_t rank) {
+                  return in_circle[rank] != 0;
+                });
+      const bool leads_on = std::ranges::any_of(
+          leads_to[i], [&](std::uint32_t to) { return !explained[to]; });
+      if (leads_on || !wanted[i])
+        continue;
+      if (!circle && !leads_to[i].empty()) {
+        explained[i] = 1;
+        continue;
+      }
+      part.kind = circle                      ? WaitRoot::Kind::kCycle
+                  : part.ranks.empty()        ? WaitRoot::Kind::kStuck
+                  : is_unknown(part.ranks[0]) ? WaitRoot::Kind::kUnknown
+                                              : WaitRoot::Kind::kIdle;
+      explained[i] = part.kind == WaitRoot::Kind::kUnknown;
+      graph_.roots.push_back(std::move(part));
+    }
+  }
+
+  // Which nodes lead back to themselves.
+  static std::vector<char> find_circles(
+      const std::vector<std::vector<std::uint32_t>>& edges) {
+    const Components components(edges);
+    std::vector<std::uint32_t> sizes(components.count(), 0);
+    for (std::uint32_t node = 0; node < edges.size(); ++node)
+      ++sizes[components.of(node)];
+    std::vector<char> found(edges.size(), 0);
+    for (std::uint32_t node = 0; node < edges.size(); ++node)
+      found[node] = sizes[components.of(node)] > 1 ? 1 : 0;
+    return found;
+  }
+
+  // No dump, or one that breaks off before it could tell.
+  bool is_unknown(std::uint32_t rank) const {
+    const RankDump* const dump = job_.find(graph_.world[rank]);
+    return dump == nullptr || !dump->complete;
+  }
+
+  // A group of a job is in a few places at once. Beyond so many, whoever is
+  // ahead waits for the one who is furthest behind; and beyond so many guesses
+  // of who is in groups without a list, none are made.
+  static constexpr std::size_t kMostPlaces = 1024;
+  static constexpr std::size_t kMostGuesses = 1 << 20;
+
+  const Timeline& timeline_;
+  const Job& job_;
+  WaitGraph graph_;
+  std::set<std::uint32_t> crowded_;  // waits
+  std::map<GroupId, std::uint32_t> furthest_behind_;
+  std::size_t guesses_ = 0;
+  std::vector<std::uint32_t> without_dump_;
+  std::vector<std::uint32_t> oldest_unit_;  // of each rank of the world
+  std::map<std::uint32_t, std::optional<std::uint32_t>> peer_units_;
+  // Ranks and their batches with a transfer that has no other side.
+  std::set<std::pair<std::uint32_t, std::uint32_t>> unmatched_units_;
+};
+
+}  // namespace
+
+std::uint32_t WaitGraph::place(Rank rank) const {
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(world, rank) -
+                                    world.begin());
+}
+
+std::vector<std::uint32_t> WaitGraph::targets(const Wait& wait) const {
+  if (!wait.absent.empty())
+    return wait.absent;
+  std::vector<std::uint32_t> found = wait.unknown;
+  found.insert(found.end(), wait.busy.begin(), wait.busy.end());
+  return found;
+}
+
+std::vector<Rank> WaitGraph::waiting_for(
+    std::span<const std::uint32_t> to_ranks,
+    std::span<const std::uint32_t> to_waits) const {
+  // Backwards, from the ranks to the waits that point to them.
+  std::vector<std::vector<std::uint32_t>> pointing(world.size());
+  for (std::uint32_t w = 0; w < waits.size(); ++w)
+    for (const std::uint32_t rank : targets(waits[w]))
+      pointing[rank].push_back(w);
+  std::vector<char> rank_seen(world.size(), 0);
+  std::vector<char> wait_seen(waits.size(), 0);
+  std::vector<std::uint32_t> queue;
+  const auto reach_wait = [&](std::uint32_t w) {
+    if (std::exchange(wait_seen[w], char{1}))
+      return;
+    for (const Wait::Waiter& waiter : waits[w].waiting)
+      if (!std::exchange(rank_seen[waiter.rank], char{1}))
+        queue.push_back(waiter.rank);
+  };
+  for (const std::uint32_t rank : to_ranks) {
+    rank_seen[rank] = 1;
+    queue.push_back(rank);
+  }
+  for (const std::uint32_t w : to_waits)
+    reach_wait(w);
+  while (!queue.empty()) {
+    const std::uint32_t rank = queue.back();
+    queue.pop_back();
+    for (const std::uint32_t w : pointing[rank])
+      reach_wait(w);
+  }
+  std::vector<Rank> found;
+  for (std::uint32_t rank = 0; rank < world.size(); ++rank)
+    if (rank_seen[rank] && std::ranges::find(to_ranks, rank) == to_ranks.end())
+      found.push_back(world[rank]);
+  return found;
+}
+
+WaitGraph make_wait_graph(const Timeline& timeline) {
+  return Maker(timeline).make();
+}
+
+}  // namespace postflight

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "flight/matching/arguments.h"
+#include "flight/matching/timeline.h"
+
+namespace postflight {
+
+// The first collective of a group that its members did not all mean.
+struct Divergence {
+  GroupId group;
+  std::int64_t sequence = 0;
+  Disagreement disagreement;
+  // How many operations the minority left out (or did too much, if negative)
+  // for its later ones to be those of the others again; 0 if that is not so.
+  int skipped = 0;
+};
+
+// Looks at all that the rings still hold, finished or not: operations that
+// don't match can finish, and the hang comes later. One for each group that
+// has one, in the order of groups.
+std::vector<Divergence> find_divergences(const Timeline& timeline);
+
+}  // namespace postflight

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "flight/model/column.h"
+#include "flight/model/id.h"
+
+namespace postflight {
+
+// How far an operation had come when the dump was taken.
+enum class State : std::uint8_t {
+  kScheduled,
+  kStarted,  // seen only where start times are recorded
+  kCompleted,
+  kUnknown,  // a word of a newer recorder
+};
+
+constexpr std::string_view state_name(State state) {
+  switch (state) {
+    case State::kScheduled:
+      return "scheduled";
+    case State::kStarted:
+      return "started";
+    case State::kCompleted:
+      return "completed";
+    case State::kUnknown:
+      return "unknown";
+  }
+  return "";
+}
+
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+// From one moment to another. Times come from files and may be anything, so it
+// stops at the largest number instead of running over.
+constexpr std::int64_t elapsed(std::int64_t begin, std::int64_t end) {
+  std::int64_t time = 0;
+  if (!__builtin_sub_overflow(end, begin, &time))
+    return time;
+  return end > begin ? std::numeric_limits<std::int64_t>::max()
+                     : std::numeric_limits<std::int64_t>::min();
+}
+
+// One recorded operation of one rank. What the operation was, on which group
+// and tensors, is in its call.
+struct Entry {
+  CallId call;
+  StackId stack;
+  ThreadId thread;
+  std::int64_t record_id = 0;  // counts this rank's records
+  std::int64_t sequence = 0;   // collective_seq_id: counts its group's
+  std::int64_t p2p_sequence = 0;
+  std::int64_t operation_id = 0;
+  // Nanoseconds since 1970 by the host's clock; 0 where not recorded.
+  std::int64_t created = 0;
+  std::int64_t started = 0;  // when the watchdog saw it, as completed is
+  std::int64_t completed = 0;
+  double duration_ms = -1;  // -1 where not recorded
+  State state = State::kScheduled;
+  bool retired = false;  // the watchdog no longer waits for it
+};
+
+// All entries of one rank, oldest first, a column a field.
+class Entries {
+ public:
+  void push_back(const Entry& entry);
+  Entry operator[](std::size_t index) const;
+  std::size_t size() const { return states_.size(); }
+  bool empty() const { return size() == 0; }
+
+  // Single fields, for those who look at one of all entries.
+  CallId call(std::size_t index) const { return calls_[index]; }
+  std::int64_t sequence(std::size_t index) const { return sequences_[index]; }
+  std::int64_t p2p_sequence(std::size_t index) const {
+    return p2p_sequences_[index];
+  }
+  std::int64_t created(std::size_t index) const { return created_[index]; }
+  std::int64_t started(std::size_t index) const { return started_[index]; }
+  std::int64_t completed(std::size_t index) const { return completed_[index]; }
+  State state(std::size_t index) const {
+    return static_cast<State>(states_[index] & kState);
+  }
+  bool retired(std::size_t index) const {
+    return (states_[index] & kRetired) != 0;
+  }
+
+  template <class Change>
+  void change_calls(Change&& change) {
+    calls_.transform(change);
+  }
+  template <class Change>
+  void change_stacks(Change&& change) {
+    stacks_.transform(change);
+  }
+  template <class Change>
+  void change_threads(Change&& change) {
+    threads_.transform(change);
+  }
+
+  void shrink();
+  std::uint64_t memory_bytes() const;
+
+ private:
+  static constexpr std::uint8_t kState = 3;
+  static constexpr std::uint8_t kRetired = 4;
+
+  Column<CallId> calls_;
+  Column<StackId> stacks_;
+  Column<ThreadId> threads_;
+  // Less the entry's index: the ids of a ring count up by one.
+  Column<std::int64_t> record_bases_;
+  Column<std::int64_t> sequences_;
+  Column<std::int64_t> p2p_sequences_;
+  // Less the sequence number, which they equal on a group without p2p.
+  Column<std::int64_t> operation_offsets_;
+  Column<std::int64_t> created_;
+  Column<std::int64_t> started_;
+  Column<std::int64_t> completed_;
+  Column<double> durations_;
+  Column<std::uint8_t> states_;  // kState, and the bit kRetired
+};
+
+}  // namespace postflight

@@ -1,0 +1,84 @@
+#include "flight/model/job.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace postflight {
+
+bool Group::has(Rank rank) const {
+  return std::ranges::binary_search(members, rank);
+}
+
+std::int32_t Group::place(Rank rank) const {
+  const auto found = std::ranges::lower_bound(members, rank);
+  return found == members.end() || *found != rank
+             ? -1
+             : static_cast<std::int32_t>(found - members.begin());
+}
+
+std::size_t RankDump::group_place(GroupId group) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(groups, group) -
+                                  groups.begin());
+}
+
+const RankDump* Job::find(Rank rank) const {
+  const auto found = std::ranges::lower_bound(ranks, rank, {}, &RankDump::rank);
+  return found == ranks.end() || found->rank != rank ? nullptr : &*found;
+}
+
+std::string_view Job::host_of(Rank rank) const {
+  if (const auto told = hosts.find(rank); told != hosts.end())
+    return told->second;
+  const RankDump* const dump = find(rank);
+  return dump == nullptr ? std::string_view() : dump->host;
+}
+
+std::vector<Rank> Job::world() const {
+  std::vector<Rank> all;
+  for (const RankDump& dump : ranks)
+    all.push_back(dump.rank);
+  for (const Group& group : groups) {
+    // Most groups lie inside the first, which has all ranks.
+    if (std::ranges::all_of(group.members, [&](Rank member) {
+          return std::ranges::binary_search(all, member);
+        }))
+      continue;
+    std::vector<Rank> united;
+    std::ranges::set_union(all, group.members, std::back_inserter(united));
+    all = std::move(united);
+  }
+  return all;
+}
+
+std::vector<Rank> Job::without_dump() const {
+  std::vector<Rank> missing = world();
+  std::erase_if(missing, [&](Rank rank) { return find(rank) != nullptr; });
+  return missing;
+}
+
+std::vector<Finding> Job::all_findings() const {
+  std::vector<Finding> all = findings;
+  for (const SkippedFile& file : skipped) {
+    const bool expected = file.empty || file.rank >= 0;
+    all.push_back({file.empty ? "empty_dump" : "skipped_file",
+                   expected ? Severity::kWarning : Severity::kNote,
+                   "skipped: " + file.reason, file.file});
+  }
+  return all;
+}
+
+std::uint64_t Job::entry_count() const {
+  std::uint64_t count = 0;
+  for (const RankDump& dump : ranks)
+    count += dump.entries.size();
+  return count;
+}
+
+std::uint64_t Job::memory_bytes() const {
+  std::uint64_t bytes = tables.memory_bytes();
+  for (const RankDump& dump : ranks)
+    bytes += dump.entries.memory_bytes();
+  return bytes;
+}
+
+}  // namespace postflight

@@ -1,0 +1,101 @@
+#include "flight/model/job_loader.h"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/worker_pool.h"
+#include "flight/model/dump_files.h"
+#include "flight/model/dump_parts.h"
+#include "flight/model/job_builder.h"
+#include "pickle/machine.h"
+
+namespace postflight {
+namespace {
+
+// Machines to be used by one thread at a time, their memory again and again.
+class Machines {
+ public:
+  std::unique_ptr<Machine> borrow() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty())
+      return std::make_unique<Machine>();
+    std::unique_ptr<Machine> machine = std::move(idle_.back());
+    idle_.pop_back();
+    return machine;
+  }
+  void give_back(std::unique_ptr<Machine> machine) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(machine));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Machine>> idle_;
+};
+
+Result<> add(DumpPart part, const RankNameOptions& names, JobBuilder& builder) {
+  std::vector<std::vector<Rank>> ranks =
+      TRY(read_ranks({&part.file, 1}, names));
+  if (part.dump) {
+    builder.add(*std::move(part.dump), std::move(part.file),
+                std::move(ranks[0]));
+    return {};
+  }
+  if (!ranks[0].empty())
+    part.skipped->rank = ranks[0][0].value;
+  builder.skip(*std::move(part.skipped));
+  return {};
+}
+
+}  // namespace
+
+Result<Job> load_files(std::span<const std::string> files,
+                       const LoadOptions& options) {
+  TRY(read_ranks({}, options.names));  // refuses a bad pattern at once
+  if (options.on_start)
+    options.on_start(files.size());
+  Machines machines;
+  JobBuilder builder(options.limits);
+  Result<> read_all =
+      WorkerPool(options.threads)
+          .map_ordered(
+              files.size(),
+              [&](std::size_t i) {
+                std::unique_ptr<Machine> machine = machines.borrow();
+                DumpParts read =
+                    read_dump_parts(files[i], *machine, options.limits);
+                machines.give_back(std::move(machine));
+                return read;
+              },
+              [&](std::size_t, DumpParts read) -> Result<> {
+                if (options.on_file)
+                  options.on_file(read.bytes);
+                for (DumpPart& part : read.parts)
+                  TRY(add(std::move(part), options.names, builder));
+                return {};
+              });
+  TRY(std::move(read_all));
+  return std::move(builder).finish();
+}
+
+Result<Job> load_job(std::span<const std::string> paths,
+                     const LoadOptions& options) {
+  DumpFiles found = TRY(find_dump_files(paths));
+  Job job = TRY(load_files(found.files, options));
+  job.findings.insert(job.findings.end(), found.findings.begin(),
+                      found.findings.end());
+  if (job.ranks.empty()) {
+    if (found.files.empty())
+      return fail(ErrorKind::kIo, "{}: there are no files", paths[0]);
+    return fail(ErrorKind::kUnsupported,
+                "{}: none of the {} files is a flight-recorder dump; {}: {}",
+                paths[0], found.files.size(), job.skipped[0].file,
+                job.skipped[0].reason);
+  }
+  return job;
+}
+
+}  // namespace postflight

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "base/limits.h"
+#include "joblog/event.h"
+#include "joblog/origin.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace postflight {
+
+// Ranks gathered in any order, each as often as it likes.
+class RankBag {
+ public:
+  void add(Rank rank);
+  // Each once, in rising order.
+  std::vector<Rank> sorted();
+  bool empty() const { return ranks_.empty(); }
+
+ private:
+  void tidy();
+
+  std::vector<Rank> ranks_;
+  std::size_t tidied_ = 32;
+};
+
+// What is told of an event by lines that mean the same.
+struct FoldedEvent {
+  LogEvent event;  // of the first line, without `ranks`
+  std::optional<LogTime> order;
+  std::size_t file = 0;
+  // By how they are known, see RankSource; `event.rank` likewise.
+  RankSource rank_source = RankSource::kNone;
+  std::array<RankBag, 4> ranks;
+  bool unattributed = false;  // some line said no rank
+};
+
+// Puts events that differ in rank, process or moment only together, and keeps
+// the first of each. What goes past the limits is counted, not kept.
+class LogFold {
+ public:
+  explicit LogFold(const Limits& limits) : limits_(limits) {}
+
+  // `ranks` are those of the event's lines, known from `source`.
+  void add(const LogEvent& event, std::optional<LogTime> order,
+           std::size_t file, RankSource source, std::span<const Rank> ranks);
+
+  // How many ranks there is still room for.
+  std::uint64_t ranks_left() const {
+    return limits_.max_log_event_ranks -
+           std::min(limits_.max_log_event_ranks, ranks_);
+  }
+  std::vector<FoldedEvent>& events() { return events_; }
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  const Limits& limits_;
+  std::unordered_map<std::string, std::size_t> places_;
+  std::vector<FoldedEvent> events_;
+  std::array<std::uint64_t, kLogEventKinds> kinds_ = {};
+  std::uint64_t ranks_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+// Whether `a` comes before `b`: by time where both have one, else by file and
+// line. Events with a time come first.
+bool comes_before(const FoldedEvent& a, const FoldedEvent& b);
+
+}  // namespace postflight

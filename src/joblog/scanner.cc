@@ -1,0 +1,230 @@
+#include "joblog/scanner.h"
+
+#include <fmt/format.h>
+
+namespace postflight {
+namespace {
+
+using enum LogEventKind;
+
+// One line of text without the terminal's colours.
+std::string message_of(std::string_view text, const Limits& limits) {
+  std::string message;
+  for (std::size_t i = 0;
+       i < text.size() && message.size() < limits.max_log_message_bytes; ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      const std::size_t end = text.find_first_not_of("0123456789;", i + 2);
+      if (end != text.npos && text[end] == 'm') {
+        i = end;
+        continue;
+      }
+    }
+    message += text[i];
+  }
+  return message;
+}
+
+// "[E1115 13:05:06.1 ProcessGroupNCCL.cpp:607] ", where a progress bar left
+// the line unfinished and so the time is not at its front.
+std::optional<LogTime> time_inside(std::string_view before) {
+  constexpr std::size_t kFar = 200;
+  if (before.size() > kFar)
+    before.remove_prefix(before.size() - kFar);
+  for (std::size_t at = before.find('['); at != before.npos;
+       at = before.find('[', at + 1)) {
+    std::string_view text = before.substr(at);
+    if (const std::optional<LogTime> time = take_log_time(text))
+      return time;
+  }
+  return std::nullopt;
+}
+
+LogEventKind kind_of_exit(std::int64_t code) {
+  constexpr std::int64_t kIllegal = -4;
+  constexpr std::int64_t kBus = -7;
+  constexpr std::int64_t kKill = -9;
+  constexpr std::int64_t kSegmentation = -11;
+  if (code == kIllegal || code == kBus || code == kSegmentation)
+    return kCrash;
+  return code == kKill ? kKilled : kWorkerFailed;
+}
+
+std::vector<Rank> expanded(const std::vector<TaskRange>& tasks,
+                           std::uint64_t most) {
+  std::vector<Rank> ranks;
+  for (const TaskRange& range : tasks)
+    for (std::int64_t task = range.first.value;
+         task <= range.last.value && ranks.size() < most; ++task)
+      ranks.push_back({static_cast<std::int32_t>(task)});
+  return ranks;
+}
+
+bool is_launcher(std::string_view exception) {
+  return exception.substr(0, exception.find(':')).ends_with("ChildFailedError");
+}
+
+}  // namespace
+
+void LogScanner::note_time(LogTime time) {
+  last_time_ = time;
+  if (!first_time_)
+    first_time_ = time;
+  if (time.has_year && !full_time_)
+    full_time_ = time;
+}
+
+void LogScanner::note(const LogLine& line) {
+  if (line.time)
+    note_time(*line.time);
+  // One task a node, with torchrun below it.
+  if (line.local_rank)
+    tasks_are_nodes_ = true;
+  if (line.rank_source != RankSource::kLine)
+    return;
+  if (line.label && line.label != line.rank)
+    tasks_are_nodes_ = true;
+  only_rank_ = has_ranks_ && only_rank_ != line.rank ? std::nullopt : line.rank;
+  has_ranks_ = true;
+}
+
+void LogScanner::add(LogEvent event, const LogOrigin& origin,
+                     std::vector<Rank> ranks) {
+  event.rank = origin.rank;
+  event.local_rank = origin.local_rank;
+  event.task = origin.task;
+  event.host = origin.host;
+  event.time = origin.time;
+  event.line = origin.line;
+  if (ranks.empty() && origin.rank)
+    ranks.push_back(*origin.rank);
+  fold_.add(event, origin.order, 0, origin.rank_source, ranks);
+}
+
+void LogScanner::add_match(const LogMatch& match, const LogLine& line,
+                           LogOrigin origin) {
+  LogEvent event;
+  event.kind = match.kind;
+  event.message = message_of(match.message, limits_);
+  event.number = match.number;
+  if (!origin.time) {
+    origin.time = time_inside(line.text.substr(0, match.at));
+    if (origin.time)
+      origin.order = origin.time;
+  }
+  if (match.kind == kWorkerFailed && match.number)
+    event.kind = kind_of_exit(*match.number);
+  if (!match.host.empty())
+    origin.host = match.host.substr(0, 255);
+  if (match.rank) {
+    origin.rank = match.rank;
+    origin.rank_source = RankSource::kLine;
+  } else if (!match.tasks.empty()) {
+    origin.rank = match.tasks[0].first;
+    origin.rank_source = RankSource::kLabel;
+  } else if (!origin.rank && match.group_rank) {
+    origin.rank = match.group_rank;
+    origin.rank_source = RankSource::kGroup;
+  }
+  if (match.local_rank) {
+    // What a launcher says of one of its processes: it has no rank itself.
+    origin.rank.reset();
+    origin.rank_source = RankSource::kNone;
+    origin.local_rank = match.local_rank;
+    if (match.process && ended_.size() < limits_.max_log_events) {
+      ended_.push_back({std::move(event), std::move(origin), *match.process});
+      return;
+    }
+  }
+  add(std::move(event), origin, expanded(match.tasks, fold_.ranks_left()));
+}
+
+void LogScanner::add_failure(const WorkerFailure& failure) {
+  LogEvent event;
+  event.kind = kind_of_exit(failure.exit_code);
+  event.number = failure.exit_code;
+  event.first_cause = failure.first_cause;
+  event.message = failure.reason.empty()
+                      ? fmt::format("exit code {} (pid {})", failure.exit_code,
+                                    failure.process)
+                      : failure.reason;
+  tasks_are_nodes_ = true;
+  // The list is printed when all is over, so its times are no later line's.
+  if (failure.origin.time && !last_time_)
+    note_time(*failure.origin.time);
+  if (summarised_.size() < limits_.max_log_event_ranks)
+    summarised_.insert(failure.process);
+  add(std::move(event), failure.origin);
+}
+
+void LogScanner::add_tracebacks() {
+  for (Traceback& traceback : tracebacks_.take_ended()) {
+    // The launcher's own is told by its summary.
+    if (is_launcher(traceback.exception)) {
+      tasks_are_nodes_ = true;
+      continue;
+    }
+    LogEvent event;
+    event.kind = kTraceback;
+    if (const auto match = match_log_text(traceback.exception)) {
+      event.kind = match->kind;
+      event.number = match->number;
+      if (!traceback.origin.rank && match->group_rank) {
+        traceback.origin.rank = match->group_rank;
+        traceback.origin.rank_source = RankSource::kGroup;
+      }
+    }
+    event.message = message_of(traceback.exception, limits_);
+    if (traceback.exception.empty())
+      event.message = "the log ends inside a traceback";
+    else if (!traceback.cause.empty())
+      event.message += fmt::format(" (it began with {})",
+                                   message_of(traceback.cause, limits_));
+    event.frame = std::move(traceback.frame);
+    add(std::move(event), traceback.origin);
+  }
+}
+
+void LogScanner::take(std::string_view text, std::uint64_t number) {
+  LogLine line = read_log_line(text);
+  note(line);
+  LogOrigin origin;
+  origin.rank = line.rank;
+  origin.rank_source = line.rank_source;
+  origin.local_rank = line.local_rank;
+  origin.task = line.label;
+  origin.host = line.host.substr(0, 255);
+  origin.time = line.time;
+  origin.order = last_time_;
+  origin.line = number;
+  if (const auto failure = summaries_.take(line, origin)) {
+    add_failure(*failure);
+  }
+  if (const std::optional<Rank> rank = summaries_.rank(line.process)) {
+    origin.rank = rank;
+    origin.rank_source = RankSource::kLine;
+  }
+  const bool taken = tracebacks_.take(line, origin);
+  add_tracebacks();
+  if (taken)
+    return;
+  const std::optional<LogMatch> match = match_log_text(line.text);
+  // A summary's reasons were told with their failures.
+  if (match && !(match->kind == kKilled && match->process &&
+                 summarised_.contains(*match->process)))
+    add_match(*match, line, std::move(origin));
+}
+
+void LogScanner::finish() {
+  tracebacks_.finish();
+  add_tracebacks();
+  for (Ended& ended : ended_)
+    if (!summarised_.contains(ended.process))
+      add(std::move(ended.event), ended.origin);
+  ended_.clear();
+  // What was said before the first line with a time belongs before it.
+  for (FoldedEvent& folded : fold_.events())
+    if (!folded.order)
+      folded.order = first_time_;
+}
+
+}  // namespace postflight

@@ -1,0 +1,73 @@
+#pragma once
+
+#include "base/limits.h"
+#include "joblog/failure_summary.h"
+#include "joblog/fold.h"
+#include "joblog/pattern.h"
+#include "joblog/traceback.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace postflight {
+
+// Finds the events in the lines of one log.
+class LogScanner {
+ public:
+  explicit LogScanner(const Limits& limits)
+      : limits_(limits),
+        fold_(limits),
+        tracebacks_(limits),
+        summaries_(limits) {}
+
+  void take(std::string_view line, std::uint64_t number);
+  // After the last line.
+  void finish();
+
+  std::vector<FoldedEvent>& events() { return fold_.events(); }
+  std::uint64_t dropped() const { return fold_.dropped(); }
+  // Slurm's tasks are nodes with several ranks each, or can't be told to be
+  // ranks.
+  bool tasks_are_nodes() const { return tasks_are_nodes_; }
+  // The rank of all lines that say one, if there is just one.
+  std::optional<Rank> only_rank() const { return only_rank_; }
+  bool has_ranks() const { return has_ranks_; }
+  // The first time with a year.
+  std::optional<LogTime> full_time() const { return full_time_; }
+
+ private:
+  // What launchers say when a worker ends and again in their summary.
+  struct Ended {
+    LogEvent event;
+    LogOrigin origin;
+    std::int64_t process = 0;
+  };
+
+  void note(const LogLine& line);
+  void note_time(LogTime time);
+  // `ranks` are those of the origin if there are none.
+  void add(LogEvent event, const LogOrigin& origin,
+           std::vector<Rank> ranks = {});
+  void add_match(const LogMatch& match, const LogLine& line, LogOrigin origin);
+  void add_failure(const WorkerFailure& failure);
+  void add_tracebacks();
+
+  const Limits& limits_;
+  LogFold fold_;
+  TracebackReader tracebacks_;
+  FailureSummaryReader summaries_;
+  std::vector<Ended> ended_;
+  std::unordered_set<std::int64_t> summarised_;  // processes
+  std::optional<LogTime> first_time_;
+  std::optional<LogTime> last_time_;
+  std::optional<LogTime> full_time_;
+  std::optional<Rank> only_rank_;
+  bool has_ranks_ = false;
+  bool tasks_are_nodes_ = false;
+};
+
+}  // namespace postflight

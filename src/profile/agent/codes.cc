@@ -1,0 +1,142 @@
+#include "profile/agent/codes.h"
+
+#include <atomic>
+#include <optional>
+
+#include "profile/agent/fault_guard.h"
+#include "profile/agent/memory.h"
+#include "profile/agent/python_text.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::uint64_t kMostCharacters = 1'000;
+constexpr std::uint64_t kMostLineTable = 16 << 10;
+constexpr std::size_t kSlotBits = 13;
+
+// What the engine was told last of those codes that fall on a slot. Several
+// threads may write to it: a slot that belongs to nobody costs a record more.
+struct Slot {
+  std::atomic<std::uint64_t> code;
+  std::atomic<std::uint64_t> identity;
+};
+Slot told[std::size_t{1} << kSlotBits];
+std::atomic<std::uint64_t> generation = 1;
+
+constexpr std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
+  state = (state ^ word) * 0x9e3779b97f4a7c15;
+  return state ^ (state >> 32);
+}
+
+// A stretch of memory that belongs to a code object.
+struct Piece {
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+
+  std::uint64_t padded() const { return (size + 7) & ~std::uint64_t{7}; }
+};
+
+struct CodePieces {
+  Piece pieces[4];  // itself, its name, its file, its table of lines
+  std::uint64_t identity = 0;
+};
+
+std::uint64_t text_size(std::uint64_t address, const RingLayout& layout) {
+  std::uint64_t length = 0;
+  std::uint64_t bits = 0;
+  if (!guarded_word(address + kTextLength, length) ||
+      !guarded_word(address + kTextState, bits) || length > kMostCharacters)
+    return 0;
+  const std::optional<TextState> state =
+      text_state(static_cast<std::uint32_t>(bits));
+  if (!state)
+    return 0;
+  return (state->ascii ? layout.ascii_header : layout.compact_header) +
+         length * state->width;
+}
+
+std::uint64_t table_size(std::uint64_t address) {
+  std::uint64_t size = 0;
+  if (!guarded_word(address + kBytesLength, size) || size > kMostLineTable)
+    return 0;
+  return kBytesOffset + size;
+}
+
+// Where its parts are, as yet without their sizes; nothing if it can't be read.
+std::optional<CodePieces> look_at(std::uint64_t code,
+                                  const RingLayout& layout) {
+  CodePieces found;
+  found.pieces[0] = {code, layout.code_size};
+  std::uint64_t line = 0;
+  if (!guarded_word(code + layout.code_name, found.pieces[1].address) ||
+      !guarded_word(code + layout.code_file, found.pieces[2].address) ||
+      !guarded_word(code + layout.code_line_table, found.pieces[3].address) ||
+      !guarded_word(code + layout.code_first_line, line))
+    return std::nullopt;
+  found.identity = mixed(generation, line & UINT32_MAX);
+  for (int i = 1; i < 4; ++i)
+    found.identity = mixed(found.identity, found.pieces[i].address);
+  return found;
+}
+
+bool copy_piece(const Piece& piece, std::uint64_t* to) {
+  for (std::uint64_t at = 0; at < piece.size; at += 8)
+    if (!guarded_word(piece.address + at, to[at / 8]))
+      return false;
+  return true;
+}
+
+// Whether the ring had room for it.
+bool tell(RingHeader& ring, std::byte* data, CodePieces& code) {
+  code.pieces[1].size = text_size(code.pieces[1].address, ring.layout);
+  code.pieces[2].size = text_size(code.pieces[2].address, ring.layout);
+  code.pieces[3].size = table_size(code.pieces[3].address);
+  std::uint64_t size = sizeof(RingRecord);
+  for (const Piece& piece : code.pieces)
+    size += sizeof(Piece) + piece.padded();
+  std::byte* const place =
+      reserve_record(ring, data, static_cast<std::uint32_t>(size));
+  if (place == nullptr)
+    return false;
+  auto* const record = reinterpret_cast<RingRecord*>(place);
+  record->kind = kRecordOfCode;
+  auto* to = reinterpret_cast<std::uint64_t*>(place + sizeof(RingRecord));
+  for (const Piece& piece : code.pieces) {
+    to[0] = piece.address;
+    to[1] = piece.size;
+    if (!copy_piece(piece, to + 2))
+      record->kind = 0;
+    to += 2 + piece.padded() / 8;
+  }
+  record->size.store(static_cast<std::uint32_t>(size),
+                     std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+void tell_codes(RingHeader& ring, std::byte* data, const std::uint64_t* frames,
+                std::uint32_t count) {
+  if (ring.layout.code_size == 0)
+    return;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t code = frames[std::size_t{2} * i];
+    std::optional<CodePieces> found = look_at(code, ring.layout);
+    if (!found)
+      continue;
+    Slot& slot = told[mixed(0, code) >> (64 - kSlotBits)];
+    if (slot.code.load(std::memory_order_relaxed) == code &&
+        slot.identity.load(std::memory_order_relaxed) == found->identity)
+      continue;
+    if (!tell(ring, data, *found))
+      return;
+    slot.code.store(code, std::memory_order_relaxed);
+    slot.identity.store(found->identity, std::memory_order_relaxed);
+  }
+}
+
+void forget_codes() {
+  ++generation;
+}
+
+}  // namespace postflight

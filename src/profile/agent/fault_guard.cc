@@ -1,0 +1,238 @@
+#include "profile/agent/fault_guard.h"
+
+#include <atomic>
+#include <cstddef>
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+// Between each pair of names lies what may fault. Nothing there uses the stack,
+// so that one can go on at the second: the word was not read, or the walk ends
+// at the frame it has come to.
+asm(R"(
+.pushsection .text
+.balign 16
+postflight_guarded_word:
+  movq (%rdi), %rax
+  movq %rax, (%rsi)
+  movl $1, %eax
+  ret
+postflight_word_fault:
+  xorl %eax, %eax
+  ret
+.balign 16
+postflight_guarded_walk:
+  movq %r8, %r9
+  movl (%rsi), %r8d
+  movl 4(%rsi), %r10d
+  movl 8(%rsi), %r11d
+  movl 12(%rsi), %esi
+.balign 16
+1:
+  testb $7, %dil
+  jnz postflight_walk_end
+  prefetcht0 -1024(%rdi)
+  movq (%rdi,%r8), %rax
+  movq %rax, (%rdx)
+  movq (%rdi,%r10), %rax
+  movq %rax, 8(%rdx)
+  movzwl (%rdi,%rsi), %eax
+  movq %rax, 16(%rdx)
+  movq (%rdi,%r11), %rax
+  cmpq %rax, %rdi
+  je postflight_walk_end
+  addq $24, %rdx
+  movq %rax, %rdi
+  decq %rcx
+  jz postflight_walk_end
+  testq %rdi, %rdi
+  jnz 1b
+postflight_walk_end:
+  movq %rdi, (%r9)
+  movq %rdx, %rax
+  ret
+.popsection
+)");
+
+extern "C" {
+extern const char postflight_word_fault[];  // NOLINT: the names above
+extern const char postflight_walk_end[];    // NOLINT
+int postflight_guarded_word(std::uint64_t address, std::uint64_t* word);
+std::uint64_t* postflight_guarded_walk(std::uint64_t frame,
+                                       const postflight::FrameOffsets* offsets,
+                                       std::uint64_t* out, std::uint64_t most,
+                                       std::uint64_t* rest);
+}
+
+namespace postflight {
+namespace {
+
+static_assert(offsetof(FrameOffsets, flags) == 12);
+static_assert(kFrameWords == 3);
+
+using Action = struct sigaction;
+using SetAction = int (*)(int, const Action*, Action*);
+using SetHandler = sighandler_t (*)(int, sighandler_t);
+
+constexpr int kGuarded[] = {SIGSEGV, SIGBUS};
+// How many samples may pass until we look whether our handlers are there.
+constexpr std::uint32_t kLookEach = 64;
+
+pid_t owner = 0;  // whose memory this is
+Action theirs[2] = {};
+std::atomic<bool> in_place = false;
+std::atomic<std::uint32_t> looks = 0;
+
+int real_sigaction(int signal, const Action* action, Action* old) {
+  static std::atomic<SetAction> real = nullptr;
+  if (real == nullptr)
+    real = reinterpret_cast<SetAction>(::dlsym(RTLD_NEXT, "sigaction"));
+  return real.load()(signal, action, old);
+}
+
+// Which of the two; -1: neither.
+int guarded_index(int signal) {
+  for (int i = 0; i < 2; ++i)
+    if (kGuarded[i] == signal)
+      return owner == 0 || owner != ::getpid() ? -1 : i;
+  return -1;
+}
+
+// As if the program's had been called by the kernel.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  Action& kept = theirs[signal == kGuarded[0] ? 0 : 1];
+  const Action action = kept;
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0)
+    kept = {};
+  const bool sent = info->si_code <= 0;  // by a process, not by a fault
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(signal, info, context);
+  } else if (action.sa_handler == SIG_DFL ||
+             (action.sa_handler == SIG_IGN && !sent)) {
+    const Action standard = {};
+    real_sigaction(signal, &standard, nullptr);
+    // A fault strikes again as soon as we return; what was sent does not.
+    if (sent)
+      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
+  } else if (action.sa_handler != SIG_IGN) {
+    action.sa_handler(signal);
+  }
+}
+
+void handle_fault(int signal, siginfo_t* info, void* context) {
+  greg_t& pc = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const auto at = [](auto* code) { return reinterpret_cast<greg_t>(code); };
+  if (pc >= at(postflight_guarded_word) && pc < at(postflight_word_fault))
+    pc = at(postflight_word_fault);
+  else if (pc >= at(postflight_guarded_walk) && pc < at(postflight_walk_end))
+    pc = at(postflight_walk_end);
+  else
+    pass_on(signal, info, context);
+}
+
+// With the mask and flags of the program's handler, so that it runs as it would
+// without us.
+int install(int index) {
+  Action ours = theirs[index];
+  const bool handled =
+      (ours.sa_flags & SA_SIGINFO) != 0 ||
+      (ours.sa_handler != SIG_DFL && ours.sa_handler != SIG_IGN);
+  ours.sa_sigaction = handle_fault;
+  if (!handled)
+    ours.sa_flags = SA_ONSTACK | SA_RESTART;
+  ours.sa_flags |= SA_SIGINFO;
+  ours.sa_flags &= ~static_cast<int>(SA_RESETHAND);
+  return real_sigaction(kGuarded[index], &ours, nullptr);
+}
+
+bool still_installed() {
+  for (const int signal : kGuarded) {
+    Action now = {};
+    if (real_sigaction(signal, nullptr, &now) != 0 ||
+        now.sa_sigaction != handle_fault)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_up_fault_guard() {
+  for (int i = 0; i < 2; ++i)
+    if (real_sigaction(kGuarded[i], nullptr, &theirs[i]) != 0)
+      return;
+  owner = ::getpid();
+  in_place = install(0) == 0 && install(1) == 0;
+}
+
+void take_over_fault_guard() {
+  if (owner != 0)
+    owner = ::getpid();
+}
+
+bool fault_guard_holds(const sigset_t& blocked) {
+  // A fault with its signal blocked ends the process.
+  if (::sigismember(&blocked, SIGSEGV) != 0 ||
+      ::sigismember(&blocked, SIGBUS) != 0)
+    return false;
+  if (looks.fetch_add(1, std::memory_order_relaxed) % kLookEach == 0)
+    in_place = still_installed();
+  return in_place.load(std::memory_order_relaxed);
+}
+
+bool guarded_word(std::uint64_t address, std::uint64_t& word) {
+  return postflight_guarded_word(address, &word) != 0;
+}
+
+std::uint64_t* guarded_walk(std::uint64_t frame, const FrameOffsets& offsets,
+                            std::uint64_t* out, std::uint64_t most,
+                            std::uint64_t& rest) {
+  return postflight_guarded_walk(frame, &offsets, out, most, &rest);
+}
+
+bool checked_copy(void* to, std::uint64_t from, std::uint64_t size) {
+  const iovec here = {to, size};
+  const iovec there = {reinterpret_cast<void*>(from), size};
+  return ::syscall(SYS_process_vm_readv, ::getpid(), &here, 1, &there, 1, 0) ==
+         static_cast<long>(size);
+}
+
+}  // namespace postflight
+
+// In the place of the C library's.
+extern "C" [[gnu::visibility("default")]] int sigaction(
+    int signal, const struct sigaction* action, struct sigaction* old) {
+  using namespace postflight;
+  const int index = guarded_index(signal);
+  if (index < 0)
+    return real_sigaction(signal, action, old);
+  const Action before = theirs[index];
+  int result = 0;
+  if (action != nullptr) {
+    theirs[index] = *action;
+    result = install(index);
+  }
+  if (old != nullptr)
+    *old = before;
+  return result;
+}
+
+extern "C" [[gnu::visibility("default")]] sighandler_t signal(
+    int number, sighandler_t handler) {
+  using namespace postflight;
+  if (guarded_index(number) < 0) {
+    static std::atomic<SetHandler> real = nullptr;
+    if (real == nullptr)
+      real = reinterpret_cast<SetHandler>(::dlsym(RTLD_NEXT, "signal"));
+    return real.load()(number, handler);
+  }
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaddset(&action.sa_mask, number);
+  struct sigaction old;
+  return ::sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}

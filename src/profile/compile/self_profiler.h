@@ -1,0 +1,48 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "profile/compile/phase_profiler.h"
+#include "profile/engine/external_engine.h"
+
+namespace postflight {
+
+// Profiles the phases of this very process from a thread of its own, which
+// reads the other threads' stacks as it would another process's. It sleeps
+// while no phase is being profiled.
+class SelfProfiler final : public PhaseProfiler {
+ public:
+  // Writes to `result`; `phases` is where this process's table of phases lies,
+  // so that samples say which they were taken in.
+  static Result<std::unique_ptr<PhaseProfiler>> create(
+      const PhaseProfilerOptions& options, const std::filesystem::path& result,
+      const std::filesystem::path& phases);
+  SelfProfiler(const PhaseProfilerOptions& options, ProfileLogWriter log,
+               const std::filesystem::path& phases);
+  SelfProfiler(const SelfProfiler&) = delete;
+  SelfProfiler& operator=(const SelfProfiler&) = delete;
+  ~SelfProfiler() override;
+
+  Result<> start(const PhaseRun& run) override;
+  Result<PhaseProfile> stop(const PhaseRun& run) override;
+
+ private:
+  // Waits for a phase; false at the end.
+  bool wait_for_phase();
+
+  ProfileLogWriter log_;
+  std::unique_ptr<ExternalEngine> engine_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int phases_ = 0;
+  bool ended_ = false;
+  bool over_ = false;  // the longest duration
+  std::jthread thread_;
+};
+
+}  // namespace postflight

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "profile/agent/sample_ring.h"
+#include "profile/python/code_reader.h"
+#include "profile/python/layout.h"
+#include "profile/python/stack.h"
+
+namespace postflight {
+
+// What the agent saw on one thread. Valid while it is being handed over.
+struct AgentSample {
+  std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  pid_t tid = 0;
+  std::span<const std::uint64_t> words = {};  // pairs: code, instruction
+  bool indices = false;  // instructions are such, and may be negative
+  std::span<const std::uint32_t> phases = {};
+  bool torn = false;
+  bool cut = false;
+  std::uint32_t handler_ns = 0;
+  std::span<const std::uint64_t> registers = {};  // or none
+  Bytes stack = {};
+
+  // As if it had been read from outside. The address of a frame is not known,
+  // so its code and instruction stand for it.
+  void to(RawStack& stack) const;
+};
+
+// The engine's side of sample_ring.h. The profiled program could write
+// anything there: what does not fit ends the ring, and nothing else.
+class AgentRing {
+ public:
+  static Result<AgentRing> open(const std::filesystem::path& path);
+  AgentRing(AgentRing&& other) noexcept;
+  AgentRing& operator=(AgentRing&&) = delete;
+  ~AgentRing();
+
+  AgentState state() const;
+  int error() const;
+  std::uint32_t generation() const;
+  std::uint64_t lost() const;
+  // Tells the agent where the frames are, upon which it begins. False if it
+  // cannot walk those of this version.
+  bool begin(const PythonLayout& layout, std::size_t most_frames,
+             std::size_t stack_bytes);
+
+  using TakeSample = std::function<void(const AgentSample&)>;
+  // Of a code object that the samples from here on may have.
+  using TakeCode = std::function<void(std::span<const MemoryCopy>)>;
+  void drain(
+      const TakeSample& take,
+      const TakeCode& take_new_code = [](std::span<const MemoryCopy>) {});
+
+ private:
+  AgentRing() = default;
+  RingHeader& header() const;
+  // The whole stack of a record that has the `fresh` innermost frames; null if
+  // it makes no sense, empty if it refers to what is not known.
+  const std::vector<std::uint64_t>* whole_stack(
+      const RingRecord& record, std::span<const std::uint64_t> fresh);
+  // Hands one record on; how long it is, or 0 if it is not one.
+  std::uint64_t take_record(std::uint64_t tail, const TakeSample& take,
+                            const TakeCode& take_new_code);
+  bool take_code(std::span<const std::uint64_t> words, const TakeCode& take);
+
+  std::byte* memory_ = nullptr;
+  bool broken_ = false;
+  std::vector<std::uint64_t> copy_;
+  std::vector<MemoryCopy> code_;
+  // The last stack of each thread, which records refer to.
+  std::map<std::int32_t, std::vector<std::uint64_t>> stacks_;
+  std::size_t stack_words_ = 0;  // of all of them
+  std::uint64_t missed_ = 0;     // records that referred to what is not known
+  bool indices_ = false;
+};
+
+}  // namespace postflight

@@ -1,0 +1,22 @@
+#include "profile/engine/handler_times.h"
+
+namespace postflight {
+
+void HandlerTimes::add(const HandlerTimes& other) {
+  for (std::size_t i = 0; i < kBuckets; ++i)
+    buckets_[i] += other.buckets_[i];
+  count_ += other.count_;
+  total_ns_ += other.total_ns_;
+}
+
+std::uint64_t HandlerTimes::median_ns() const {
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    before += buckets_[i];
+    if (2 * before > count_)
+      return kBucket * i + kBucket / 2;
+  }
+  return 0;
+}
+
+}  // namespace postflight

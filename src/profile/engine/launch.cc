@@ -1,0 +1,138 @@
+#include "profile/engine/launch.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/interrupt.h"
+
+namespace postflight {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  result.reserve(texts.size() + 1);
+  for (std::string& text : texts)
+    result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// Ours, except what `added` sets anew.
+std::vector<std::string> joined_environment(
+    const std::vector<std::string>& added) {
+  std::vector<std::string> all = added;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    bool replaced = false;
+    for (const std::string& other : added)
+      replaced = replaced || other.starts_with(name);
+    if (!replaced)
+      all.emplace_back(text);
+  }
+  return all;
+}
+
+tl::unexpected<Error> cannot_start(const std::string& program, int error) {
+  return fail(ErrorKind::kUsage, "cannot start {}: {}", program,
+              std::generic_category().message(error));
+}
+
+// 0, or why it can't be run.
+int error_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    return EACCES;
+  return ::access(file.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Result<> Launch::check(const std::string& program) {
+  int why = ENOENT;
+  if (program.find('/') != std::string::npos) {
+    why = error_of(program);
+  } else {
+    const char* const given = std::getenv("PATH");
+    std::string_view folders = given == nullptr ? "/bin:/usr/bin" : given;
+    for (bool more = true; more && why != 0;) {
+      const std::size_t colon = folders.find(':');
+      const int error =
+          error_of(std::filesystem::path(folders.substr(0, colon)) / program);
+      // One that may not be run says more than those that are not there.
+      if (error == 0 || error == EACCES)
+        why = error;
+      more = colon != std::string_view::npos;
+      folders.remove_prefix(more ? colon + 1 : 0);
+    }
+  }
+  if (why != 0)
+    return cannot_start(program, why);
+  return {};
+}
+
+Result<Launch> Launch::start(const std::vector<std::string>& command,
+                             const std::vector<std::string>& environment) {
+  std::vector<std::string> words = command;
+  std::vector<std::string> variables = joined_environment(environment);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  const sigset_t mask = InterruptGuard::child_mask();
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = -1;
+  const int error =
+      ::posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes,
+                     pointers(words).data(), pointers(variables).data());
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0)
+    return cannot_start(words[0], error);
+  return Launch(pid);
+}
+
+Launch::Launch(Launch&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), status_(other.status_) {}
+
+Launch::~Launch() {
+  if (pid_ > 0)
+    wait();
+}
+
+std::optional<int> Launch::poll() {
+  int status = 0;
+  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_)
+    status_ = status;
+  return status_;
+}
+
+int Launch::wait() {
+  int status = 0;
+  while (!status_) {
+    const pid_t got = ::waitpid(pid_, &status, 0);
+    if (got == pid_ || errno != EINTR)
+      status_ = status;
+  }
+  return *status_;
+}
+
+std::string describe_failure(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("signal {} ({})", WTERMSIG(status),
+                       ::strsignal(WTERMSIG(status)));
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    return fmt::format("exit status {}", WEXITSTATUS(status));
+  return {};
+}
+
+}  // namespace postflight

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profile/log/profile.h"
+
+namespace postflight {
+
+// Time and samples.
+struct Spent {
+  std::uint64_t ns = 0;
+  std::uint64_t samples = 0;
+
+  void add(const Spent& more) {
+    ns += more.ns;
+    samples += more.samples;
+  }
+  bool operator==(const Spent&) const = default;
+};
+
+// A function: all frames of one name in one file.
+struct FunctionTime {
+  FrameKind kind = FrameKind::kPython;
+  std::uint32_t name = 0;
+  std::uint32_t file = 0;
+  std::uint32_t line = 0;  // where most of its own time went; 0: not known
+  Spent self = {};         // it was innermost
+  Spent total = {};        // it was on the stack, however often
+};
+
+struct PhaseTime {
+  std::uint32_t phase = 0;
+  Spent spent = {};  // in itself, not in phases inside it
+};
+
+struct RankTime {
+  std::int32_t rank = -1;
+  std::uint64_t threads = 0;
+  Spent spent = {};
+};
+
+// Where the time went, most first.
+struct ProfileSummary {
+  Spent spent = {};
+  Spent waiting = {};  // of that, while the thread did not run
+  std::vector<FunctionTime> functions = {};
+  std::vector<PhaseTime> phases = {};
+  std::vector<RankTime> ranks = {};  // by rank
+};
+
+ProfileSummary summarise(const Profile& profile);
+
+}  // namespace postflight

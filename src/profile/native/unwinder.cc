@@ -1,0 +1,219 @@
+#include "profile/native/unwinder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include <cxxabi.h>
+
+#include <fmt/format.h>
+
+namespace postflight {
+namespace {
+
+constexpr std::size_t kMostNativeFrames = 512;
+// Addresses that no file explains must not have us read the maps for ever.
+constexpr int kMostRefreshes = 1000;
+
+std::string demangled(std::string_view name) {
+  const std::string text(name);
+  int status = 0;
+  char* const plain =
+      abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 && plain != nullptr ? plain : text;
+  std::free(plain);
+  return result;
+}
+
+std::string file_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+NativeModule::NativeModule(MappedFile file, ElfImage image, std::string name)
+    : file_(std::move(file)),
+      image_(std::move(image)),
+      table_(UnwindTable::parse(image_)),
+      functions_(image_.functions()),
+      name_(std::move(name)) {
+  add_debug_file();
+}
+
+Result<std::unique_ptr<NativeModule>> NativeModule::open(
+    const std::string& path, std::string name) {
+  MappedFile file = TRY(MappedFile::open(path));
+  ElfImage image = TRY(ElfImage::parse(file.bytes()));
+  auto module = std::make_unique<NativeModule>(
+      std::move(file), std::move(image), std::move(name));
+  // The file may be gone when it is asked for.
+  if (module->image().section(".debug_info") != nullptr)
+    module->debug_info_ = DebugInfo::open(path);
+  return module;
+}
+
+// Where Debian's -dbgsym packages put them. It has all functions, also those
+// that the file itself no longer names.
+void NativeModule::add_debug_file() {
+  const std::string id = image_.build_id();
+  if (id.size() < 4)
+    return;
+  const std::string path = fmt::format("/usr/lib/debug/.build-id/{}/{}.debug",
+                                       id.substr(0, 2), id.substr(2));
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file)
+    return;
+  const Result<ElfImage> image = ElfImage::parse(file->bytes());
+  if (!image || image->build_id() != id)
+    return;
+  std::vector<ElfFunction> functions = image->functions();
+  if (functions.size() > functions_.size())
+    functions_ = std::move(functions);
+  debug_file_.emplace(*std::move(file));
+  debug_info_ = DebugInfo::open(path);
+}
+
+std::string NativeModule::function(std::uint64_t address) const {
+  const auto after =
+      std::ranges::upper_bound(functions_, address, {}, &ElfFunction::address);
+  if (after == functions_.begin())
+    return {};
+  const ElfFunction& function = *std::prev(after);
+  if (address - function.address >= function.size)
+    return {};
+  return demangled(function.name);
+}
+
+std::vector<std::string> NativeModule::inlined(std::uint64_t address) {
+  std::vector<std::string> names;
+  if (debug_info_ != nullptr)
+    for (const std::string& name : debug_info_->inlined_at(address))
+      names.push_back(demangled(name));
+  return names;
+}
+
+void NativeUnwinder::refresh() {
+  if (refreshes_++ >= kMostRefreshes)
+    return;
+  const Result<std::vector<Mapping>> mappings = process_mappings(pid_);
+  if (!mappings)
+    return;
+  placed_.clear();
+  for (const Mapping& mapping : *mappings) {
+    if (!mapping.executable || mapping.path.empty())
+      continue;
+    auto known = modules_.find(mapping.path);
+    if (known == modules_.end()) {
+      Result<std::unique_ptr<NativeModule>> module = NativeModule::open(
+          path_inside(pid_, mapping), file_part(mapping.path));
+      known =
+          modules_.emplace(mapping.path, module ? *std::move(module) : nullptr)
+              .first;
+    }
+    if (known->second == nullptr)
+      continue;
+    const auto pages = known->second->image().segment_pages();
+    if (const auto page = pages.find(mapping.offset); page != pages.end())
+      placed_.push_back({mapping.start, mapping.end,
+                         mapping.start - page->second, known->second.get()});
+  }
+  rows_.clear();
+  frames_.clear();
+}
+
+const NativeUnwinder::Placed* NativeUnwinder::find(std::uint64_t address) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto found =
+        std::ranges::find_if(placed_, [address](const Placed& placed) {
+          return placed.start <= address && address < placed.end;
+        });
+    if (found != placed_.end())
+      return &*found;
+    if (attempt == 0)
+      refresh();
+  }
+  return nullptr;
+}
+
+std::vector<std::uint64_t> NativeUnwinder::unwind(
+    std::span<const std::uint64_t> registers, Bytes stack) {
+  std::vector<std::uint64_t> found;
+  if (registers.size() < 8)
+    return found;
+  RegisterValues values = {};
+  values[kReturnAddress] = registers[0];
+  values[kRsp] = registers[1];
+  values[kRbp] = registers[2];
+  values[kRbx] = registers[3];
+  for (std::size_t i = 0; i < 4; ++i)
+    values[kR12 + i] = registers[4 + i];
+  const std::uint64_t bottom = registers[1];
+  const auto load = [&](std::uint64_t address) -> std::optional<std::uint64_t> {
+    if (address < bottom || address - bottom > stack.size() ||
+        stack.size() - (address - bottom) < 8)
+      return std::nullopt;
+    return load_little_endian<std::uint64_t>(stack.data() + (address - bottom));
+  };
+  while (found.size() < kMostNativeFrames) {
+    const std::uint64_t pc = *values[kReturnAddress];
+    const Placed* const placed = find(found.empty() ? pc : pc - 1);
+    if (placed == nullptr)
+      break;
+    found.push_back(pc);
+    // A call is the last thing before the address it returns to.
+    const std::uint64_t inside = found.size() == 1 ? pc : pc - 1;
+    const auto [known, fresh] = rows_.try_emplace(inside);
+    if (fresh)
+      known->second = placed->module->table().row(inside - placed->bias);
+    if (!known->second)
+      break;
+    const UnwindRow& row = *known->second;
+    std::optional<std::uint64_t> frame;
+    if (row.frame == UnwindRow::Frame::kRegister && values[row.frame_register])
+      frame = *values[row.frame_register] +
+              static_cast<std::uint64_t>(row.frame_offset);
+    else if (row.frame == UnwindRow::Frame::kPlt)
+      frame = *values[kRsp] + 8 + ((inside & 15) >= 11 ? 8 : 0);
+    // Callers lie above: a frame that does not would have us go in circles.
+    if (!frame || *frame <= *values[kRsp])
+      break;
+    RegisterValues caller = values;
+    for (std::size_t i = 0; i < kUnwindRegisters; ++i) {
+      const UnwindRule& rule = row.rules[i];
+      if (rule.kind == UnwindRule::Kind::kAtOffset)
+        caller[i] = load(*frame + static_cast<std::uint64_t>(rule.offset));
+      else if (rule.kind != UnwindRule::Kind::kSame)
+        caller[i] = std::nullopt;
+    }
+    caller[kRsp] = frame;
+    if (row.rules[kReturnAddress].kind != UnwindRule::Kind::kAtOffset ||
+        !caller[kReturnAddress] || *caller[kReturnAddress] == 0)
+      break;
+    values = caller;
+  }
+  return found;
+}
+
+const std::vector<NativeFrame>& NativeUnwinder::frames(std::uint64_t address) {
+  if (const auto known = frames_.find(address); known != frames_.end())
+    return known->second;
+  std::vector<NativeFrame> frames;
+  if (const Placed* const placed = find(address)) {
+    const std::uint64_t inside = address - placed->bias;
+    const std::string& library = placed->module->name();
+    for (std::string& function : placed->module->inlined(inside))
+      frames.push_back({std::move(function), library});
+    std::string function = placed->module->function(inside);
+    // All of a function without a name has at least one name.
+    if (function.empty())
+      function = fmt::format(
+          "{}+{:#x}", library,
+          placed->module->table().function_start(inside).value_or(inside));
+    frames.push_back({std::move(function), library});
+  } else {
+    frames.push_back({fmt::format("{:#x}", address), {}});
+  }
+  return frames_.emplace(address, std::move(frames)).first->second;
+}
+
+}  // namespace postflight

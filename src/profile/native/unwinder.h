@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "profile/native/debug_info.h"
+#include "profile/native/elf_image.h"
+#include "profile/native/unwind_table.h"
+#include "profile/process/map.h"
+
+namespace postflight {
+
+// A file of machine code: a program or library.
+class NativeModule {
+ public:
+  static Result<std::unique_ptr<NativeModule>> open(const std::string& path,
+                                                    std::string name);
+
+  const std::string& name() const { return name_; }
+  const UnwindTable& table() const { return table_; }
+  // The demangled name of the function at an address before relocation; from
+  // the debug file, if one is installed for it. Empty if not known.
+  std::string function(std::uint64_t address) const;
+  // The demangled names of those that compilers put into it, the innermost
+  // first; where there is debug information.
+  std::vector<std::string> inlined(std::uint64_t address);
+  const ElfImage& image() const { return image_; }
+
+  NativeModule(MappedFile file, ElfImage image, std::string name);
+
+ private:
+  void add_debug_file();
+
+  MappedFile file_;
+  std::optional<MappedFile> debug_file_;
+  ElfImage image_;
+  UnwindTable table_;
+  std::vector<ElfFunction> functions_;
+  std::unique_ptr<DebugInfo> debug_info_;
+  std::string name_;
+};
+
+// Where the registers stood; DWARF's numbers, unknown ones empty.
+using RegisterValues =
+    std::array<std::optional<std::uint64_t>, kUnwindRegisters>;
+
+struct NativeFrame {
+  std::string function;  // or "library+0x123"
+  std::string library;
+};
+
+// Finds the callers of a place in a process by a copy of its stack.
+class NativeUnwinder {
+ public:
+  explicit NativeUnwinder(pid_t pid) : pid_(pid) {}
+
+  // The innermost first; as far as the copy and the tables go. `registers` are
+  // rip, rsp, rbp, rbx, r12 to r15, and the copy begins at rsp.
+  std::vector<std::uint64_t> unwind(std::span<const std::uint64_t> registers,
+                                    Bytes stack);
+  // What is at an address that unwind() gave; those of callers point behind
+  // their call. At least one: the function, after those that compilers have put
+  // into it there, the innermost first.
+  const std::vector<NativeFrame>& frames(std::uint64_t address);
+
+ private:
+  struct Placed {
+    std::uint64_t start;
+    std::uint64_t end;
+    std::uint64_t bias;
+    NativeModule* module;
+  };
+
+  const Placed* find(std::uint64_t address);
+  void refresh();
+
+  pid_t pid_;
+  std::map<std::string, std::unique_ptr<NativeModule>> modules_;
+  std::vector<Placed> placed_;
+  std::map<std::uint64_t, std::vector<NativeFrame>> frames_;
+  std::map<std::uint64_t, std::optional<UnwindRow>> rows_;
+  int refreshes_ = 0;
+};
+
+}  // namespace postflight

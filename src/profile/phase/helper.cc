@@ -1,0 +1,268 @@
+#include "profile/phase/helper.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/atomic_file.h"
+
+namespace postflight {
+namespace {
+
+// The writer of phase_table.h, in Python. Everything that could go wrong
+// leaves the program alone: then its phases are not seen.
+constexpr std::string_view kModule =
+    R"py("""Tells postflight profile which phase this program is in.
+
+    from postflight_phase import phase
+    with phase("load"):
+        ...
+
+Without a profiler it costs next to nothing. Phases nest, and belong to the
+thread that they are begun in.
+"""
+import contextlib
+import mmap
+import os
+import struct
+import threading
+
+_SLOTS, _DEEPEST, _NAMES_BYTES, _HEADER = 512, 29, 256 << 10, 64
+_SLOT_BYTES = 4 * (3 + _DEEPEST)
+_NAMES = _HEADER + _SLOTS * _SLOT_BYTES
+_word = struct.Struct("<I")
+
+
+class _Table:
+    def __init__(self, folder):
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.names = {}
+        self.slots = {}
+        self.used = 4
+        path = os.path.join(folder, "%d.phases" % self.pid)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # Not a hole that a full disk could not fill later.
+            os.posix_fallocate(file, 0, _NAMES + _NAMES_BYTES)
+            self.memory = mmap.mmap(file, _NAMES + _NAMES_BYTES)
+        finally:
+            os.close(file)
+        # An old one is of a program that this process was before.
+        self.memory[:_NAMES] = bytes(_NAMES)
+        struct.pack_into("<III", self.memory, 8, _SLOTS, _NAMES_BYTES, 4)
+        self.memory[:8] = b"PFPHASE\x01"
+
+    def offset(self, name, frame_id):
+        key = (name, frame_id)
+        at = self.names.get(key)
+        if at is None:
+            parts = [str(part).encode("utf-8", "surrogatepass")[:200]
+                     for part in key]
+            size = 4 + len(parts[0]) + len(parts[1])
+            at = self.used
+            if at + size > _NAMES_BYTES:
+                at = 0
+            else:
+                start = _NAMES + at
+                struct.pack_into("<HH", self.memory, start, len(parts[0]),
+                                 len(parts[1]))
+                self.memory[start + 4:start + size] = parts[0] + parts[1]
+                self.used = (at + size + 3) & ~3
+                _word.pack_into(self.memory, 16, self.used)
+            self.names[key] = at
+        return at
+
+    def show(self, slot, tid, inside):
+        at = _HEADER + slot * _SLOT_BYTES
+        version = _word.unpack_from(self.memory, at + 4)[0]
+        _word.pack_into(self.memory, at + 4, version + 1 & 0xffffffff)
+        _word.pack_into(self.memory, at, tid if inside else 0)
+        shown = inside[:_DEEPEST]
+        struct.pack_into("<I%dI" % len(shown), self.memory, at + 8, len(shown),
+                         *shown)
+        _word.pack_into(self.memory, at + 4, version + 2 & 0xffffffff)
+
+    def change(self, tid, name=None, frame_id=""):
+        with self.lock:
+            slot, inside = self.slots.get(tid) or (None, [])
+            if slot is None and name is not None:
+                taken = {other for other, _ in self.slots.values()}
+                slot = next((free for free in range(_SLOTS)
+                             if free not in taken), -1)
+                self.slots[tid] = slot, inside
+                _word.pack_into(self.memory, 20, max(
+                    slot + 1, _word.unpack_from(self.memory, 20)[0]))
+            if name is None:
+                if inside:
+                    inside.pop()
+            else:
+                inside.append(self.offset(name, frame_id))
+            if slot is not None and slot >= 0:
+                self.show(slot, tid, inside)
+            if not inside:
+                self.slots.pop(tid, None)
+
+
+_table = None
+_making = threading.Lock()
+
+
+def _current():
+    global _table
+    folder = os.environ.get("POSTFLIGHT_PHASES")
+    if not folder:
+        return None
+    # A forked child has a table of its own.
+    if _table is None or _table.pid != os.getpid():
+        with _making:
+            if _table is None or _table.pid != os.getpid():
+                _table = _Table(folder)
+    return _table
+
+
+def _after_fork():
+    global _making
+    _making = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _begin(name, frame_id):
+    try:
+        table = _current()
+        if table is not None:
+            table.change(threading.get_native_id(), name, frame_id)
+        return table
+    except Exception:
+        return None
+
+
+def _end(table):
+    try:
+        if table is not None and table is _table and table.pid == os.getpid():
+            table.change(threading.get_native_id())
+    except Exception:
+        pass
+
+
+@contextlib.contextmanager
+def phase(name, frame_id=""):
+    """A phase from here to the end of the block; also a decorator."""
+    table = _begin(name, frame_id)
+    try:
+        yield
+    finally:
+        _end(table)
+
+
+class TorchProfiler:
+    """What torch's compile-time profiler hook takes as its profiler class."""
+
+    hook = None
+
+    def __init__(self, **options):
+        self.options = options
+        self.profile_result = None
+
+    def profile(self, work, *arguments, **keywords):
+        hook = self.hook
+        self.profile_result = None
+        name, frame = hook.current_phase, hook.get_frame()
+        try:
+            with phase(name, frame):
+                result = work(*arguments, **keywords)
+        except BaseException:
+            # torch would take every later phase for one inside this one.
+            hook.inside_profile_compile_time = False
+            hook.failed_profile_count += 1
+            raise
+        # One line to a thing, as torch's own means to have them.
+        self.profile_result = ["phase %s, frame %s" % (name, frame)]
+        return result
+
+
+def enable_torch(hook):
+    """Makes the phases of torch.compile known."""
+    import logging
+    logging.getLogger("strobelight_compile_time_profiler").setLevel(
+        logging.WARNING)
+    TorchProfiler.hook = hook
+    hook.enable(TorchProfiler)
+
+
+class _TorchFinder:
+    """Waits for torch's hook to be imported."""
+
+    name = "torch._strobelight.compile_time_profiler"
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name:
+            return None
+        import sys
+        from importlib.machinery import PathFinder
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        run = spec.loader.exec_module
+
+        def run_and_enable(module):
+            run(module)
+            try:
+                enable_torch(module.StrobelightCompileTimeProfiler)
+            except Exception:
+                pass
+
+        spec.loader.exec_module = run_and_enable
+        return spec
+)py";
+
+// Python imports a module of this name when it starts. The one that it would
+// have imported otherwise follows.
+constexpr std::string_view kStart = R"py(import os
+import sys
+
+_here = os.path.dirname(os.path.abspath(__file__))
+try:
+    import postflight_phase
+    postflight_phase._current()  # so that it is known from the start
+    if os.environ.get("POSTFLIGHT_TORCH", "1") != "0":
+        sys.meta_path.insert(0, postflight_phase._TorchFinder())
+except Exception:
+    pass
+_ours = sys.modules.pop("sitecustomize", None)
+_path, sys.path[:] = list(sys.path), [
+    place for place in sys.path if os.path.abspath(place) != _here]
+try:
+    import sitecustomize
+except ImportError:
+    if _ours is not None:
+        sys.modules["sitecustomize"] = _ours
+finally:
+    sys.path[:] = _path
+)py";
+
+Result<> write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file = TRY(AtomicFile::create(path));
+  TRY(file.write(as_bytes(text)));
+  return file.commit();
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> install_phase_helper(
+    const std::filesystem::path& folder, const Environment& environment) {
+  TRY(write_file(folder / "postflight_phase.py", kModule));
+  TRY(write_file(folder / "sitecustomize.py", kStart));
+  std::string path = folder.native();
+  if (const auto before = environment("PYTHONPATH"); before && !before->empty())
+    path += ":" + *before;
+  return std::vector<std::string>{
+      fmt::format("POSTFLIGHT_PHASES={}", folder.native()),
+      fmt::format("PYTHONPATH={}", path)};
+}
+
+}  // namespace postflight

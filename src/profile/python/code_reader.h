@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "profile/process/memory.h"
+#include "profile/python/locator.h"
+#include "profile/python/stack.h"
+
+namespace postflight {
+
+// Python text as UTF-8, cut after `most` characters; nothing if there is no
+// plausible str at that address. Lone surrogates become three bytes.
+std::optional<std::string> read_python_text(const Memory& memory,
+                                            const PythonLayout& layout,
+                                            std::uint64_t address,
+                                            std::size_t most);
+
+// A Python function: what its code object says.
+struct PythonCode {
+  std::string name;  // qualified, where Python knows it
+  std::string file;
+  std::int32_t first_line = 0;
+  std::vector<std::byte> line_table = {};
+
+  bool operator==(const PythonCode&) const = default;
+};
+
+// A stretch of memory as it was when it was copied.
+struct MemoryCopy {
+  std::uint64_t address = 0;
+  Bytes bytes = {};
+};
+
+// Reads code objects, once each. A code object can die and another be born at
+// its address, so what is known is only used while the object still has the
+// same name, file and first line, or until a copy tells of another.
+class CodeReader {
+ public:
+  // Both have to outlive it.
+  CodeReader(const Memory& memory, const PythonRuntime& runtime);
+
+  // Null if there is no code object at that address (any more).
+  const PythonCode* find(std::uint64_t address);
+  // The code object that the first of these is, copied while it was alive, with
+  // what it refers to.
+  void learn(std::span<const MemoryCopy> copies);
+  // The line that a frame of this code is at; its first one if it is at none.
+  std::int32_t line(const PythonCode& code, const RawFrame& frame) const;
+
+ private:
+  // The bytes that tell one code object from another.
+  struct Identity {
+    std::uint64_t type = 0;
+    std::uint64_t name = 0;
+    std::uint64_t file = 0;
+    std::uint64_t line_table = 0;
+    std::int32_t first_line = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  struct Known {
+    Identity identity;
+    std::optional<PythonCode> code;
+    bool copied = false;  // when it was sampled, so this is what ran
+  };
+
+  std::optional<Identity> identify(const Memory& memory,
+                                   std::uint64_t address) const;
+  std::optional<PythonCode> read(const Memory& memory,
+                                 const Identity& identity) const;
+  std::optional<PythonCode> read_alive(std::uint64_t address,
+                                       const Identity& identity) const;
+
+  const Memory& memory_;
+  const PythonRuntime& runtime_;
+  std::unordered_map<std::uint64_t, Known> known_;
+};
+
+}  // namespace postflight

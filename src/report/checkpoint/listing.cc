@@ -1,0 +1,285 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/display_width.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "checkpoint/model/value_repr.h"
+#include "report/checkpoint/report.h"
+#include "report/finding_text.h"
+
+namespace postflight {
+namespace {
+
+std::string_view kind_word(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kDict:
+      return "dict";
+    case NodeKind::kList:
+      return "list";
+    case NodeKind::kTuple:
+      return "tuple";
+    case NodeKind::kSet:
+      return "set";
+    case NodeKind::kObject:
+      return "object";
+    default:
+      return "";
+  }
+}
+
+// Columns under each other, as wide as the widest cell but no wider than is
+// given for each; the last has any width. The text of all cells is one string
+// that they are written into, and they are measured once, for a file may have
+// very many.
+class Columns {
+ public:
+  explicit Columns(std::size_t rows) {
+    ends_.reserve(rows * kColumns);
+    cell_widths_.reserve(rows * kColumns);
+    text_.reserve(rows * 48);
+  }
+
+  // What is appended to it up to end_cell() is the next cell.
+  std::string& text() { return text_; }
+
+  void end_cell() {
+    const std::size_t begin = ends_.empty() ? 0 : ends_.back();
+    const std::string_view cell = std::string_view(text_).substr(begin);
+    const std::size_t column = ends_.size() % kColumns;
+    const std::size_t width =
+        column < kWidest.size()
+            ? std::min<std::size_t>(display_width(cell), kWidest[column])
+            : 0;
+    widths_[column] = std::max(widths_[column], width);
+    ends_.push_back(text_.size());
+    cell_widths_.push_back(static_cast<std::uint8_t>(width));
+  }
+
+  void add_cell(std::string_view text) {
+    text_ += text;
+    end_cell();
+  }
+
+  void write(Output& out) const {
+    std::string line;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < ends_.size(); i += kColumns) {
+      line.assign("  ");
+      std::size_t spaces = 0;
+      for (std::size_t column = 0; column < kColumns; ++column) {
+        const std::size_t end = ends_[i + column];
+        if (end > at) {
+          line.append(spaces, ' ');
+          line.append(text_, at, end - at);
+          spaces = 0;
+          at = end;
+        }
+        spaces += 2 + widths_[column] - cell_widths_[i + column];
+      }
+      line += '\n';
+      out += line;
+    }
+  }
+
+ private:
+  static constexpr std::array<std::uint8_t, 4> kWidest = {60, 20, 24, 10};
+  static constexpr std::size_t kColumns = kWidest.size() + 1;
+
+  std::string text_;
+  std::vector<std::size_t> ends_;  // of the cells in it
+  std::vector<std::uint8_t> cell_widths_;
+  std::array<std::size_t, kColumns> widths_{};
+};
+// What is special about a tensor, in the last column.
+std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
+                    const Tensor& tensor, std::span<const StorageUse> uses) {
+  std::string text;
+  const auto add = [&text](std::string_view one) {
+    text += text.empty() ? "" : ", ";
+    text += one;
+  };
+  const bool shared = tensor.storage != kNoIndex &&
+                      uses[tensor.storage].uses > 1 &&
+                      uses[tensor.storage].first != node;
+  const bool strided = !tensor.has_parts() && !is_contiguous(tensor);
+  if (!tensor.problem.empty())
+    add(fmt::format("unreadable: {}", tensor.problem));
+  if (tensor.device != "cpu")
+    add(tensor.device);
+  if (tensor.role == TensorRole::kParameter)
+    add(tensor.requires_grad ? "parameter" : "parameter, frozen");
+  else if (tensor.role == TensorRole::kBuffer)
+    add("buffer");
+  else if (tensor.requires_grad)
+    add("requires grad");
+  if (tensor.has_parts())
+    add(tensor.layout);
+  else if (strided)
+    add("strided");
+  if (!tensor.type.empty() && !tensor.has_parts())
+    add(tensor.type);
+  if (tensor.conjugated)
+    add("conjugated");
+  if (tensor.negated)
+    add("negated");
+  if (shared)
+    add(fmt::format("shares {}",
+                    checkpoint.path_of(uses[tensor.storage].first)));
+  return text.empty() ? text : escape_for_terminal(text);
+}
+
+void append_escaped(std::string_view text, std::string& to) {
+  if (printable_ascii_prefix(text) == text.size())
+    to += text;
+  else
+    to += escape_for_terminal(text);
+}
+
+void append_shape(const Tensor& tensor, std::string& to) {
+  if (!tensor.shape_known) {
+    to += "[?]";
+    return;
+  }
+  to += '[';
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    const fmt::format_int size(tensor.shape[i]);
+    to += i == 0 ? "" : ", ";
+    to.append(size.data(), size.size());
+  }
+  to += ']';
+}
+
+class Listing {
+ public:
+  Listing(const Checkpoint& checkpoint, std::size_t rows)
+      : checkpoint_(checkpoint),
+        uses_(storage_uses(checkpoint)),
+        columns_(rows) {}
+
+  void add(std::uint32_t index) {
+    checkpoint_.write_path(index, path_);
+    if (path_.empty())
+      path_ = "(root)";
+    add_escaped(path_);
+    const Node& node = checkpoint_.nodes()[index];
+    if (const Tensor* const tensor = checkpoint_.tensor_at(node))
+      add_tensor(index, *tensor);
+    else
+      add_value(node);
+  }
+
+  void write(Output& out) const { columns_.write(out); }
+
+ private:
+  void add_tensor(std::uint32_t index, const Tensor& tensor) {
+    add_escaped(tensor.dtype.name);
+    append_shape(tensor, columns_.text());
+    columns_.end_cell();
+    columns_.add_cell(tensor.has_parts() ? "" : human_bytes(tensor.bytes()));
+    columns_.add_cell(remarks(checkpoint_, index, tensor, uses_));
+  }
+
+  void add_value(const Node& node) {
+    std::string remark;
+    if (node.kind == NodeKind::kReference) {
+      columns_.add_cell("reference");
+      remark = fmt::format("to {}", shown_path(checkpoint_, node.index));
+    } else if (node.kind == NodeKind::kValue) {
+      add_escaped(value_type(node.value));
+      remark = escape_for_terminal(value_repr(node.value));
+    } else {
+      add_escaped(node.type.empty() ? kind_word(node.kind) : node.type);
+      remark = fmt::format("{} item{}", node.children,
+                           node.children == 1 ? "" : "s");
+    }
+    columns_.add_cell("");  // no shape
+    columns_.add_cell("");  // and no size
+    columns_.add_cell(remark);
+  }
+
+  void add_escaped(std::string_view text) {
+    append_escaped(text, columns_.text());
+    columns_.end_cell();
+  }
+
+  const Checkpoint& checkpoint_;
+  std::vector<StorageUse> uses_;
+  Columns columns_;
+  std::string path_;
+};
+
+}  // namespace
+
+void TensorTotals::add(const Tensor& tensor) {
+  ++tensors;
+  if (tensor.has_parts())
+    return;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  elements = checked_add(elements, tensor.elements()).value_or(kMost);
+  bytes = checked_add(bytes, tensor.bytes()).value_or(kMost);
+}
+
+TensorTotals totals_of(const Checkpoint& checkpoint,
+                       std::span<const std::uint32_t> nodes) {
+  TensorTotals totals;
+  for (const std::uint32_t index : nodes)
+    if (const Tensor* const tensor =
+            checkpoint.tensor_at(checkpoint.nodes()[index]))
+      totals.add(*tensor);
+  return totals;
+}
+
+std::vector<StorageUse> storage_uses(const Checkpoint& checkpoint) {
+  std::vector<StorageUse> uses(checkpoint.storages().size());
+  for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[i]);
+    if (tensor == nullptr || tensor->storage == kNoIndex)
+      continue;
+    StorageUse& use = uses[tensor->storage];
+    if (use.uses++ == 0)
+      use.first = i;
+  }
+  return uses;
+}
+
+std::string shown_path(const Checkpoint& checkpoint, std::uint32_t node) {
+  const std::string path = checkpoint.path_of(node);
+  std::string text;
+  append_escaped(path.empty() ? "(root)" : path, text);
+  return text;
+}
+
+std::string shape_text(const Tensor& tensor) {
+  std::string text;
+  append_shape(tensor, text);
+  return text;
+}
+
+std::string checkpoint_summary(const Checkpoint& checkpoint,
+                               std::span<const std::uint32_t> nodes) {
+  const TensorTotals totals = totals_of(checkpoint, nodes);
+  return fmt::format(
+      "{}, {} tensor{}, {} element{}, {}", format_title(checkpoint.format),
+      totals.tensors, totals.tensors == 1 ? "" : "s", totals.elements,
+      totals.elements == 1 ? "" : "s", human_bytes(totals.bytes));
+}
+
+void write_listing(std::string_view name, const Checkpoint& checkpoint,
+                   const ListingOptions& options, const Terminal& terminal,
+                   Output& out) {
+  out += fmt::format("{}  {}\n",
+                     terminal.styled(Style::kBold, escape_for_terminal(name)),
+                     checkpoint_summary(checkpoint, options.nodes));
+  Listing listing(checkpoint, options.nodes.size());
+  for (const std::uint32_t index : options.nodes)
+    listing.add(index);
+  listing.write(out);
+  write_findings(checkpoint.findings, terminal, out);
+}
+
+}  // namespace postflight

@@ -1,0 +1,124 @@
+#include "report/flight/entries_text.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/escape.h"
+#include "flight/model/rank_set.h"
+#include "report/finding_text.h"
+#include "report/flight/grid_text.h"
+
+namespace postflight {
+namespace {
+
+std::string plural(std::uint64_t count, std::string_view one,
+                   std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string ranks_phrase(std::span<const Rank> ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks",
+                     rank_set_text(ranks));
+}
+
+void write_group_title(const Job& job, const Group& group,
+                       const GroupGrid& grid, const Terminal& terminal,
+                       Output& out) {
+  const std::string name = escape_for_terminal(job.text(group.name));
+  const std::string description =
+      escape_for_terminal(job.text(group.description));
+  std::string title = "group " + name;
+  if (!description.empty() && description != name)
+    title += fmt::format(" {}", description);
+  out += fmt::format("\n{}: {}{}\n", terminal.styled(Style::kBold, title),
+                     ranks_phrase(group.members),
+                     group.configured ? "" : ", as far as the dumps show");
+  std::vector<Rank> without;
+  for (const Rank rank : group.members)
+    if (job.find(rank) == nullptr)
+      without.push_back(rank);
+  if (!without.empty())
+    out += fmt::format("  no dump of {}\n", ranks_phrase(without));
+  const std::uint32_t late = grid.all_known_from;
+  if (late > 0)
+    out +=
+        late < grid.rows.size()
+            ? fmt::format("  ?: overwritten; from #{} on all ranks are known\n",
+                          grid.rows[late].sequence)
+            : "  ?: overwritten\n";
+}
+
+void write_stacks(const Job& job, const StackNumbers& stacks,
+                  const Terminal& terminal, Output& out) {
+  std::size_t number = 0;
+  for (const StackId stack : stacks.order()) {
+    out += fmt::format(
+        "\n{}\n",
+        terminal.styled(Style::kBold, fmt::format("stack s{}", ++number)));
+    for (const FrameId id : job.tables.stack(stack)) {
+      const Frame& frame = job.tables.frame(id);
+      out += fmt::format("  {} at {}:{}\n",
+                         escape_for_terminal(job.text(frame.function)),
+                         escape_for_terminal(job.text(frame.file)), frame.line);
+    }
+  }
+}
+
+// Files that are no dumps and look like none are only counted.
+void write_job_findings(const Job& job, const Terminal& terminal, Output& out) {
+  std::vector<Finding> findings = job.all_findings();
+  std::vector<Finding> others;
+  std::erase_if(findings, [&](const Finding& finding) {
+    const bool other =
+        finding.kind == "skipped_file" && finding.severity == Severity::kNote;
+    if (other)
+      others.push_back(finding);
+    return other;
+  });
+  if (others.size() > 1)
+    findings.push_back(
+        {"skipped_file", Severity::kNote,
+         fmt::format("skipped {} files that are no dumps", others.size()),
+         others[0].where + ", ..."});
+  else
+    findings.insert(findings.end(), others.begin(), others.end());
+  write_findings(findings, terminal, out);
+}
+
+}  // namespace
+
+void write_entries(const Job& job, const EntryFilter& filter,
+                   const EntriesGridOptions& options, const Terminal& terminal,
+                   Output& out) {
+  out += fmt::format("{}, {}, {}\n", plural(job.ranks.size(), "rank", "ranks"),
+                     plural(job.entry_count(), "entry", "entries"),
+                     plural(job.groups.size(), "group", "groups"));
+  const std::vector<Rank> without = job.without_dump();
+  if (!without.empty())
+    out += fmt::format("no dump of {}\n", ranks_phrase(without));
+  write_job_findings(job, terminal, out);
+
+  EntriesGrid entries(job, filter, options);
+  StackNumbers stacks;
+  bool any = false;
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (!filter.takes(GroupId{g}))
+      continue;
+    const GroupGrid grid = entries.group({g});
+    if (grid.rows.empty())
+      continue;
+    any = true;
+    write_group_title(job, job.groups[g], grid, terminal, out);
+    GridText(job, entries, grid, terminal, options.stacks ? &stacks : nullptr,
+             out)
+        .write();
+  }
+  if (!any)
+    out += "\nno entry is as asked for\n";
+  write_stacks(job, stacks, terminal, out);
+}
+
+}  // namespace postflight

@@ -1,0 +1,300 @@
+#include "report/flight/trace_text.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/display_width.h"
+#include "base/escape.h"
+#include "flight/diagnosis/stack_story.h"
+#include "flight/model/rank_set.h"
+#include "report/finding_text.h"
+#include "report/flight/entry_text.h"
+#include "report/flight/standing_rows.h"
+#include "report/flight/trace_advice.h"
+#include "report/wrapped.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::size_t kCulprits = 3;
+constexpr std::size_t kFindings = 6;
+
+std::string_view headline(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case VerdictKind::kHealthy:
+      return "WELL";
+    case VerdictKind::kStraggler:
+      return "SLOW";
+    case VerdictKind::kInconclusive:
+      return "UNCLEAR";
+    default:
+      return verdict.pending ? "HANG" : "PROBLEM";
+  }
+}
+
+Style headline_style(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case VerdictKind::kHealthy:
+      return Style::kGreen;
+    case VerdictKind::kStraggler:
+    case VerdictKind::kInconclusive:
+      return Style::kYellow;
+    default:
+      return Style::kRed;
+  }
+}
+
+std::string confidence_text(const Verdict& verdict) {
+  return verdict.confidence == Confidence::kCertain || verdict.healthy()
+             ? ""
+             : fmt::format(" ({})", confidence_name(verdict.confidence));
+}
+
+std::string host_text(const Job& job, Rank rank) {
+  const std::string_view host = job.host_of(rank);
+  return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
+}
+
+// An entry of the others at the point where the culprit differs.
+const Evidence* example_of(const Verdict& verdict) {
+  for (const Evidence& evidence : verdict.evidence)
+    if ((evidence.role == "waiting" || evidence.role == "majority") &&
+        evidence.entry &&
+        !std::ranges::binary_search(verdict.culprits, evidence.rank))
+      return &evidence;
+  return nullptr;
+}
+
+const Evidence* evidence_of(const Verdict& verdict, Rank rank) {
+  for (const Evidence& evidence : verdict.evidence)
+    if (evidence.rank == rank && evidence.entry)
+      return &evidence;
+  return nullptr;
+}
+
+// Who waits for a rank itself, and how many wait for those in turn.
+struct Waiters {
+  std::vector<Rank> direct;
+  std::size_t further = 0;
+};
+
+Waiters waiters_of(const Verdict& verdict, Rank rank) {
+  std::map<Rank, std::vector<Rank>> waiting;  // by whom they wait for
+  for (const RankStanding& one : verdict.ranks)
+    for (const Rank other : one.waiting_for)
+      waiting[other].push_back(one.rank);
+  Waiters found;
+  found.direct = waiting[rank];
+  std::set<Rank> seen(found.direct.begin(), found.direct.end());
+  seen.insert(rank);
+  std::vector<Rank> next = found.direct;
+  while (!next.empty()) {
+    const Rank at = next.back();
+    next.pop_back();
+    for (const Rank one : waiting[at])
+      if (seen.insert(one).second) {
+        next.push_back(one);
+        ++found.further;
+      }
+  }
+  return found;
+}
+
+std::string waiters_text(const Waiters& waiters, std::size_t width) {
+  std::string text =
+      fmt::format("rank{} {}", waiters.direct.size() == 1 ? "" : "s",
+                  rank_set_text(waiters.direct));
+  if (text.size() > width)
+    text = fmt::format("{} ranks", waiters.direct.size());
+  if (waiters.further > 0)
+    text += fmt::format(", and {} more through them", waiters.further);
+  return text;
+}
+
+void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
+                   const Terminal& terminal, Output& out) {
+  const RankDump* const dump = job.find(rank);
+  const Evidence* const own = evidence_of(verdict, rank);
+  const Evidence* const other = example_of(verdict);
+  if (dump == nullptr || own == nullptr || other == nullptr)
+    return;
+  const Entry here = dump->entries[*own->entry];
+  const Entry there = job.find(other->rank)->entries[*other->entry];
+  const std::string mine = place_label(job, here);
+  const std::string theirs = place_label(job, there);
+  if (mine == theirs &&
+      operation_label(job, here) == operation_label(job, there))
+    return;
+  out += fmt::format(
+      "\n  {}{}\n",
+      terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
+      host_text(job, rank));
+  const bool absent = verdict.kind == VerdictKind::kNeverJoined ||
+                      verdict.kind == VerdictKind::kPointToPoint;
+  const auto tell = [&](std::string_view label, const std::string& text) {
+    constexpr std::size_t kColumn = 19;
+    out += fmt::format("    {:<14} {}\n", label,
+                       wrapped(text, kColumn, terminal.width, kColumn));
+  };
+  tell(absent ? "was last in" : "is in",
+       fmt::format("{}  {}", operation_label(job, here), mine));
+  tell("others are in",
+       fmt::format("{}  {}", operation_label(job, there), theirs));
+  if (const std::optional<Parting> parting = part(job, here.stack, there.stack);
+      parting && parting->here != nullptr && parting->there != nullptr)
+    tell("they part at",
+         fmt::format("{} here, {} there",
+                     escape_for_terminal(frame_text(job, *parting->here)),
+                     escape_for_terminal(frame_text(job, *parting->there))));
+  if (const Waiters waiters = waiters_of(verdict, rank);
+      !waiters.direct.empty())
+    tell("waited for by", waiters_text(waiters, terminal.width));
+}
+
+std::int64_t hang_began(const Job& job, const Verdict& verdict) {
+  std::int64_t begin = 0;
+  for (const Evidence& evidence : verdict.evidence)
+    if (evidence.role == "waiting" && evidence.entry)
+      begin = std::max(
+          begin, job.find(evidence.rank)->entries.created(*evidence.entry));
+  return begin;
+}
+
+void write_shown_findings(const Verdict& verdict, bool all,
+                          const Terminal& terminal, Output& out) {
+  std::vector<Finding> shown = verdict.findings;
+  std::ranges::stable_sort(shown, std::ranges::greater{}, &Finding::severity);
+  const std::size_t count =
+      all ? shown.size() : std::min(shown.size(), kFindings);
+  if (count == 0)
+    return;
+  out += "\n";
+  write_findings(std::span(shown).first(count), terminal, out);
+  if (count < shown.size())
+    out +=
+        fmt::format("  and {} more findings (--all)\n", shown.size() - count);
+}
+
+}  // namespace
+
+void write_trace(const Job& job, const Verdict& verdict,
+                 const TraceReportOptions& options, const Terminal& terminal,
+                 Output& out) {
+  const std::string_view head = headline(verdict);
+  out += fmt::format(
+      "{}  {}\n", terminal.styled(headline_style(verdict), head),
+      wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
+              head.size() + 2, terminal.width, head.size() + 2));
+  out += "\n";
+  write_standing_rows(job, verdict, options.all, terminal, out);
+  for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
+    write_culprit(job, verdict, verdict.culprits[i], terminal, out);
+  if (const std::int64_t begin = hang_began(job, verdict);
+      begin != 0 && !verdict.healthy())
+    out += fmt::format("\n  waiting since {}\n", time_label(begin));
+  write_shown_findings(verdict, options.all, terminal, out);
+  for (const std::string& line : advice(verdict, options.source))
+    out += fmt::format("\n{}", wrapped(line, 0, terminal.width, 6));
+  out += "\n";
+}
+
+void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
+                      const Terminal& terminal, Output& out) {
+  constexpr std::size_t kLast = 12;
+  const auto standing =
+      std::ranges::lower_bound(verdict.ranks, rank, {}, &RankStanding::rank);
+  const RankDump* const dump = job.find(rank);
+  out += fmt::format(
+      "{}{}: {}\n",
+      terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
+      host_text(job, rank), standing_name(standing->standing));
+  if (!standing->waiting_for.empty())
+    out += fmt::format("  waits for ranks {}\n",
+                       rank_set_text(standing->waiting_for));
+  std::vector<Rank> waiting;
+  for (const RankStanding& other : verdict.ranks)
+    if (std::ranges::binary_search(other.waiting_for, rank))
+      waiting.push_back(other.rank);
+  if (!waiting.empty())
+    out += fmt::format("  ranks {} wait for it\n", rank_set_text(waiting));
+  if (dump == nullptr) {
+    out += "  it left no dump\n";
+    return;
+  }
+  out += fmt::format("  {} entries of version {} in {}\n", dump->entries.size(),
+                     escape_for_terminal(job.text(dump->version)),
+                     escape_for_terminal(dump->file));
+  const std::size_t first =
+      dump->entries.size() > kLast ? dump->entries.size() - kLast : 0;
+  out += first > 0 ? fmt::format("\n  its last {}:\n", kLast) : "\n";
+  for (std::size_t i = first; i < dump->entries.size(); ++i) {
+    const Entry entry = dump->entries[i];
+    const Call& call = job.call(entry);
+    out += cut_to_width(
+        fmt::format("  {:<10} {:<28} {:<14} {:<18} {}", state_name(entry.state),
+                    operation_label(job, entry),
+                    group_label(job, job.group(call.group)),
+                    tensors_label(job, call), place_label(job, entry)),
+        std::max<std::size_t>(terminal.width, 40), terminal.ellipsis());
+    out += "\n";
+  }
+  if (dump->entries.empty())
+    return;
+  const Entry last = dump->entries[standing->entry.value_or(
+      static_cast<std::uint32_t>(dump->entries.size() - 1))];
+  if (last.stack == StackId{})
+    return;
+  out += fmt::format("\n  where it called {}, innermost first:\n",
+                     operation_label(job, last));
+  for (const FrameId id : job.tables.stack(last.stack)) {
+    const Frame& frame = job.tables.frame(id);
+    out += fmt::format("    {} at {}:{}\n",
+                       escape_for_terminal(job.text(frame.function)),
+                       escape_for_terminal(job.text(frame.file)), frame.line);
+  }
+}
+
+void write_group_story(const Job& job, const Verdict& verdict, GroupId id,
+                       const Terminal& terminal, Output& out) {
+  const Group& group = job.group(id);
+  out += fmt::format("{}: {} ranks {}{}\n",
+                     terminal.styled(Style::kBold, group_label(job, group)),
+                     group.members.size(), rank_set_text(group.members),
+                     group.configured ? "" : ", learned from use");
+  // Members alike in what they did last on this group.
+  std::map<std::string, std::vector<Rank>> alike;
+  for (const Rank member : group.members) {
+    const RankDump* const dump = job.find(member);
+    std::string what = "left no dump";
+    if (dump != nullptr) {
+      what = "has nothing of it";
+      for (std::size_t i = dump->entries.size(); i-- > 0;) {
+        const Entry entry = dump->entries[i];
+        if (job.call(entry).group != id)
+          continue;
+        what = fmt::format("{:<10} {}  {}  {}", state_name(entry.state),
+                           operation_label(job, entry),
+                           tensors_label(job, job.call(entry)),
+                           place_label(job, entry));
+        break;
+      }
+    }
+    alike[what].push_back(member);
+  }
+  out += "\n  what each did last on it:\n";
+  for (const auto& [what, ranks] : alike)
+    out += cut_to_width(
+               fmt::format("  ranks {:<16} {}", rank_set_text(ranks), what),
+               std::max<std::size_t>(terminal.width, 40), terminal.ellipsis()) +
+           "\n";
+  if (verdict.group == id)
+    out += fmt::format("\n  {}\n", wrapped(escape_for_terminal(verdict.summary),
+                                           2, terminal.width, 2));
+}
+
+}  // namespace postflight

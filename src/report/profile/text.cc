@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "base/display_width.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "report/finding_text.h"
+#include "report/profile/report.h"
+
+namespace postflight {
+namespace {
+
+std::string duration(std::uint64_t ns) {
+  return human_duration(std::chrono::nanoseconds(ns));
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  const double percent = whole == 0 ? 0.0
+                                    : 100.0 * static_cast<double>(part) /
+                                          static_cast<double>(whole);
+  return fmt::format("{:.1f} %", percent);
+}
+
+std::string note(const Profile& profile, std::string_view key) {
+  const auto found = profile.notes.find(key);
+  return found == profile.notes.end() ? std::string()
+                                      : escape_for_terminal(found->second);
+}
+
+std::string file_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+std::string place(const Profile& profile, const FunctionTime& function) {
+  std::string text = file_name(profile.texts[function.file]);
+  if (!text.empty() && function.line != 0)
+    text += fmt::format(":{}", function.line);
+  return escape_for_terminal(text);
+}
+
+std::string headline(const Profile& profile, const ProfileSummary& summary) {
+  if (summary.spent.samples == 0)
+    return profile.findings.empty()
+               ? "PROFILE  no samples: the program did not run long enough"
+               : "PROFILE  no samples could be read; the file is damaged";
+  const bool wall = note(profile, "mode") == "wall";
+  std::string text =
+      fmt::format("PROFILE  {} of {} in {} samples", duration(summary.spent.ns),
+                  wall ? "threads' time" : "CPU time", summary.spent.samples);
+  if (!summary.functions.empty()) {
+    const FunctionTime& top = summary.functions.front();
+    text += fmt::format("; {} in {}", share(top.self.ns, summary.spent.ns),
+                        escape_for_terminal(profile.texts[top.name]));
+    if (const std::string where = place(profile, top); !where.empty())
+      text += fmt::format(" ({})", where);
+  }
+  return text;
+}
+
+void write_functions(const Profile& profile, const ProfileSummary& summary,
+                     const ProfileReportOptions& options,
+                     const Terminal& terminal, Output& out) {
+  out += "\n     self    total  function\n";
+  const std::size_t count = std::min(options.top, summary.functions.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const FunctionTime& function = summary.functions[i];
+    std::string line = fmt::format(
+        "  {:>7}  {:>7}  {}", share(function.self.ns, summary.spent.ns),
+        share(function.total.ns, summary.spent.ns),
+        escape_for_terminal(profile.texts[function.name]));
+    if (const std::string where = place(profile, function); !where.empty())
+      line += "  " + terminal.styled(Style::kDim, where);
+    out += line + "\n";
+  }
+  if (count < summary.functions.size())
+    out += fmt::format("  and {} more\n", summary.functions.size() - count);
+}
+
+void write_phases(const Profile& profile, const ProfileSummary& summary,
+                  Output& out) {
+  out += "\n     time    share  phase\n";
+  for (const PhaseTime& phase : summary.phases)
+    out += fmt::format("  {:>7}  {:>7}  {}\n", duration(phase.spent.ns),
+                       share(phase.spent.ns, summary.spent.ns),
+                       escape_for_terminal(profile.phase_name(phase.phase)));
+}
+
+void write_ranks(const ProfileSummary& summary, Output& out) {
+  if (summary.ranks.size() < 2)
+    return;
+  out += "\n     time    share  rank\n";
+  for (const RankTime& rank : summary.ranks)
+    out += fmt::format(
+        "  {:>7}  {:>7}  {}\n", duration(rank.spent.ns),
+        share(rank.spent.ns, summary.spent.ns),
+        rank.rank < 0 ? std::string("none") : std::to_string(rank.rank));
+}
+
+void write_conditions(const Profile& profile, Output& out) {
+  std::string line = "\n  samples";
+  bool first = true;
+  for (const char* const key :
+       {"samples", "lost", "torn", "cut", "unreadable"}) {
+    const auto count = profile.counters.find(key);
+    if (count == profile.counters.end())
+      continue;
+    line += fmt::format("{} {} {}", first ? "" : ",", count->second,
+                        first ? std::string_view("taken") : key);
+    first = false;
+  }
+  out += line + "\n";
+  const std::string engine = note(profile, "engine");
+  if (engine.empty())
+    return;
+  out += fmt::format("  engine  {}, {} Hz, {} time", engine,
+                     note(profile, "rate"), note(profile, "mode"));
+  if (const std::string python = note(profile, "python"); !python.empty())
+    out += ", Python " + python;
+  out += "\n";
+  if (const std::string why = note(profile, "engine_why"); !why.empty())
+    out += fmt::format("          {}\n", why);
+}
+
+}  // namespace
+
+std::string frame_text(const Profile& profile, const ProfileFrame& frame) {
+  std::string text = escape_for_terminal(profile.texts[frame.name]);
+  const std::string file = escape_for_terminal(profile.texts[frame.file]);
+  if (file.empty())
+    return text;
+  if (frame.line == 0)
+    return fmt::format("{} ({})", text, file);
+  return fmt::format("{} ({}:{})", text, file, frame.line);
+}
+
+std::string thread_text(const Profile& profile, const ProfileThread& thread) {
+  std::string text =
+      thread.rank < 0 ? "" : fmt::format("rank {}, ", thread.rank);
+  return text + fmt::format("process {}, thread {} ({})", thread.pid,
+                            thread.tid,
+                            escape_for_terminal(profile.texts[thread.name]));
+}
+
+void write_profile_text(const Profile& profile,
+                        const ProfileReportOptions& options,
+                        const Terminal& terminal, Output& out) {
+  const ProfileSummary summary = summarise(profile);
+  out += terminal.styled(Style::kBold, headline(profile, summary)) + "\n";
+  if (summary.spent.samples != 0) {
+    if (summary.waiting.samples != 0)
+      out += fmt::format("  waiting  {}\n",
+                         share(summary.waiting.ns, summary.spent.ns));
+    write_functions(profile, summary, options, terminal, out);
+    write_phases(profile, summary, out);
+    write_ranks(summary, out);
+  }
+  write_conditions(profile, out);
+  write_findings(profile.findings, terminal, out);
+  if (options.files.empty())
+    return;
+  out += "\nNext: postflight profile report";
+  for (const std::string& file : options.files)
+    out += " " + escape_for_terminal(file);
+  out += " --to speedscope > profile.json\n";
+}
+
+}  // namespace postflight

@@ -1,0 +1,101 @@
+#include "stream/codec/compression.h"
+
+#include "stream/codec/inflate_filter.h"
+#include "stream/codec/zstd_filter.h"
+
+#include <algorithm>
+#include <cassert>
+#include <span>
+#include <utility>
+
+namespace postflight {
+namespace {
+
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+constexpr std::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
+constexpr std::uint64_t kFirstRoom = 64 << 10;
+
+// 0x184D2A50 to 0x184D2A5F, lowest byte first.
+bool is_skippable_frame(std::string_view front) {
+  return front.size() >= 4 && (front[0] & 0xf0) == 0x50 &&
+         front.substr(1, 3) == "\x2a\x4d\x18";
+}
+
+// Memory grows with what comes out, whatever the file promises.
+Result<> decode_into(Filter& decoder, Bytes bytes, std::uint64_t cap,
+                     std::string& out) {
+  for (;;) {
+    const std::size_t used = out.size();
+    if (used > cap) {
+      out.resize(cap);
+      return fail(ErrorKind::kRefused,
+                  "it decodes to more than the {} bytes allowed", cap);
+    }
+    // One byte more than the cap, to notice when there is more.
+    const std::uint64_t more = std::max<std::uint64_t>(kFirstRoom, used);
+    out.resize(used + std::min(more, cap - used + 1));
+    std::span<std::byte> room =
+        std::as_writable_bytes(std::span(out)).subspan(used);
+    const Result<FilterState> state =
+        decoder.step(bytes, room, FilterStage::kLast);
+    out.resize(out.size() - room.size());
+    if (!state || *state == FilterState::kDone) {
+      if (out.size() > cap)
+        continue;
+      TRY(state ? Result<>()
+                : Result<>(fail(state.error().kind(), "{}",
+                                state.error().message())));
+      return {};
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view compression_name(Compression compression) {
+  switch (compression) {
+    case Compression::kNone:
+      return "none";
+    case Compression::kGzip:
+      return "gzip";
+    case Compression::kZstd:
+      return "zstd";
+  }
+  return "unknown";
+}
+
+Compression sniff_compression(Bytes front) {
+  const std::string_view text = as_text(front);
+  if (text.starts_with(kGzipMagic))
+    return Compression::kGzip;
+  if (text.starts_with(kZstdMagic) || is_skippable_frame(text))
+    return Compression::kZstd;
+  return Compression::kNone;
+}
+
+Result<std::unique_ptr<Filter>> make_decoder(Compression compression,
+                                             const Limits& limits) {
+  assert(compression != Compression::kNone);
+  return compression == Compression::kGzip
+             ? make_inflate_filter(DeflateFormat::kGzip)
+             : make_zstd_decoder(limits);
+}
+
+Decompressed decompress(Bytes bytes, const Limits& limits) {
+  Decompressed result;
+  const Compression compression = sniff_compression(bytes);
+  if (compression == Compression::kNone) {
+    result.bytes = as_text(bytes);
+    return result;
+  }
+  Result<std::unique_ptr<Filter>> decoder = make_decoder(compression, limits);
+  Result<> decoded =
+      decoder ? decode_into(**decoder, bytes, limits.max_inflated_bytes,
+                            result.bytes)
+              : Result<>(tl::unexpected<Error>(std::move(decoder).error()));
+  if (!decoded)
+    result.damage = std::move(decoded).error();
+  return result;
+}
+
+}  // namespace postflight

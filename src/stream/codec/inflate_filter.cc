@@ -1,0 +1,145 @@
+#include "stream/codec/inflate_filter.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include <zlib.h>
+
+namespace postflight {
+namespace {
+
+constexpr std::size_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
+constexpr int kGzipOnly = 16;  // added to the window's bits, as zlib has it
+
+class InflateFilter : public Filter {
+ public:
+  explicit InflateFilter(DeflateFormat format)
+      : format_(format),
+        ready_(inflateInit2(&stream_, format == DeflateFormat::kGzip
+                                          ? MAX_WBITS + kGzipOnly
+                                          : MAX_WBITS) == Z_OK) {}
+  InflateFilter(const InflateFilter&) = delete;
+  InflateFilter& operator=(const InflateFilter&) = delete;
+  ~InflateFilter() override {
+    if (ready_)
+      inflateEnd(&stream_);
+  }
+
+  bool ready() const { return ready_; }
+
+  Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
+                           FilterStage stage) override {
+    for (;;) {
+      if (between_members_ && !TRY(begin_member(in)))
+        return stage == FilterStage::kLast ? TRY(end()) : needs_input();
+      const std::size_t room = out.size();
+      const bool had_input = !in.empty();
+      const int status = inflate_some(in, out);
+      if (status == Z_STREAM_END) {
+        ++members_;
+        between_members_ = true;
+      } else if (status != Z_OK && status != Z_BUF_ERROR) {
+        return broken();
+      }
+      if (out.empty())
+        return FilterState::kNeedsRoom;
+      if (between_members_)
+        continue;
+      if (!in.empty())
+        continue;
+      if (stage == FilterStage::kLast && !had_input && out.size() == room)
+        return fail(ErrorKind::kCorrupt,
+                    "the {} data breaks off after byte {}, decoded to {} "
+                    "bytes; the writer was probably killed",
+                    name(), used_, made_);
+      return stage == FilterStage::kLast ? FilterState::kNeedsRoom
+                                         : needs_input();
+    }
+  }
+
+ private:
+  std::string_view name() const {
+    return format_ == DeflateFormat::kGzip ? "gzip" : "zlib";
+  }
+
+  static FilterState needs_input() { return FilterState::kNeedsInput; }
+
+  // Goes to the first byte of the next member; false if none came yet.
+  Result<bool> begin_member(Bytes& in) {
+    // Writers to tapes and blocks of a fixed size pad with zeros, and gzip
+    // lets that pass.
+    while (members_ > 0 && !in.empty() && in.front() == std::byte{0})
+      use_one(in);
+    if (in.empty())
+      return false;
+    if (members_ > 0 && format_ == DeflateFormat::kZlib)
+      return fail(ErrorKind::kCorrupt,
+                  "bytes follow the end of the zlib data at byte {}", used_);
+    if (members_ > 0 && inflateReset(&stream_) != Z_OK)
+      return broken();
+    between_members_ = false;
+    member_start_ = used_;
+    member_made_ = made_;
+    return true;
+  }
+
+  Result<FilterState> end() const {
+    if (members_ == 0)
+      return fail(ErrorKind::kCorrupt, "there is no {} data: it is empty",
+                  name());
+    return FilterState::kDone;
+  }
+
+  int inflate_some(Bytes& in, std::span<std::byte>& out) {
+    const auto most_in = static_cast<uInt>(std::min(in.size(), kMostPerCall));
+    const auto most_out = static_cast<uInt>(std::min(out.size(), kMostPerCall));
+    stream_.next_in = reinterpret_cast<const Bytef*>(in.data());
+    stream_.avail_in = most_in;
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = most_out;
+    const int status = ::inflate(&stream_, Z_NO_FLUSH);
+    used_ += most_in - stream_.avail_in;
+    made_ += most_out - stream_.avail_out;
+    in = in.subspan(most_in - stream_.avail_in);
+    out = out.subspan(most_out - stream_.avail_out);
+    return status;
+  }
+
+  void use_one(Bytes& in) {
+    in = in.subspan(1);
+    ++used_;
+  }
+
+  tl::unexpected<Error> broken() const {
+    if (members_ > 0 && made_ == member_made_ && used_ - member_start_ <= 2)
+      return fail(ErrorKind::kCorrupt,
+                  "what follows the gzip data at byte {} is not gzip",
+                  member_start_);
+    return fail(ErrorKind::kCorrupt,
+                "the {} data is damaged near byte {}, decoded to {} bytes: {}",
+                name(), used_, made_,
+                stream_.msg != nullptr ? stream_.msg : "no reason given");
+  }
+
+  DeflateFormat format_;
+  z_stream stream_{};
+  bool ready_;
+  bool between_members_ = true;
+  std::uint64_t members_ = 0;
+  std::uint64_t used_ = 0;
+  std::uint64_t made_ = 0;
+  std::uint64_t member_start_ = 0;
+  std::uint64_t member_made_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Filter>> make_inflate_filter(DeflateFormat format) {
+  auto filter = std::make_unique<InflateFilter>(format);
+  if (!filter->ready())
+    return fail(ErrorKind::kRefused, "no memory left to inflate with");
+  return filter;
+}
+
+}  // namespace postflight

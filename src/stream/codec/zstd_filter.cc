@@ -1,0 +1,195 @@
+#include "stream/codec/zstd_filter.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+// For ZSTD_getFrameHeader and ZSTD_decompressBound; we link the archive that
+// belongs to this header.
+#define ZSTD_STATIC_LINKING_ONLY
+#include <zstd.h>
+#include <zstd_errors.h>
+
+namespace postflight {
+namespace {
+
+struct FreeDecoder {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+using ZstdDecoderContext = std::unique_ptr<ZSTD_DCtx, FreeDecoder>;
+
+constexpr std::size_t kMagicSize = 4;
+constexpr std::size_t kBlockHeader = 3;
+
+bool begins_frame(std::uint32_t magic) {
+  return magic == ZSTD_MAGICNUMBER ||
+         (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+class ZstdDecoder : public Filter {
+ public:
+  ZstdDecoder(ZstdDecoderContext context, std::uint64_t max_window)
+      : context_(std::move(context)), max_window_(max_window) {}
+
+  Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
+                           FilterStage stage) override {
+    for (;;) {
+      if (!in_frame_ && magic_size_ == 0 && decode_frame(in, out))
+        continue;
+      if (!in_frame_ && !TRY(begin_frame(in))) {
+        if (stage != FilterStage::kLast)
+          return FilterState::kNeedsInput;
+        return end();
+      }
+      const std::size_t room = out.size();
+      const bool had_input = !in.empty();
+      TRY(decode_some(in, out));
+      if (out.empty())
+        return FilterState::kNeedsRoom;
+      if (!in_frame_ || !in.empty())
+        continue;
+      if (stage != FilterStage::kLast)
+        return FilterState::kNeedsInput;
+      if (!had_input && out.size() == room)
+        return breaks_off();
+    }
+  }
+
+ private:
+  // Decodes a frame that is there as a whole, straight to where there is room
+  // for it: that is faster by a third than by way of a window. If it fails
+  // nothing has happened, and decoding it in pieces says why.
+  bool decode_frame(Bytes& in, std::span<std::byte>& out) {
+    ZSTD_frameHeader header;
+    if (in.size() < kMagicSize ||
+        load_little_endian<std::uint32_t>(in.data()) != ZSTD_MAGICNUMBER ||
+        ZSTD_getFrameHeader(&header, in.data(), in.size()) != 0 ||
+        header.windowSize > std::bit_floor(max_window_))
+      return false;
+    const std::size_t size = ZSTD_findFrameCompressedSize(in.data(), in.size());
+    if (ZSTD_isError(size) != 0)
+      return false;
+    const unsigned long long bound = ZSTD_decompressBound(in.data(), size);
+    if (bound == ZSTD_CONTENTSIZE_ERROR || bound > out.size())
+      return false;
+    // No more room than that, or too large blocks of one byte would pass.
+    const std::size_t made =
+        ZSTD_decompressDCtx(context_.get(), out.data(),
+                            static_cast<std::size_t>(bound), in.data(), size);
+    if (ZSTD_isError(made) != 0)
+      return false;
+    in = in.subspan(size);
+    out = out.subspan(made);
+    used_ += size;
+    made_ += made;
+    ++frames_;
+    return true;
+  }
+
+  // True once a frame began and its magic number was passed on. We look at
+  // that ourselves, as the library would also decode formats that no torch
+  // ever wrote.
+  Result<bool> begin_frame(Bytes& in) {
+    const std::size_t count = std::min(in.size(), kMagicSize - magic_size_);
+    copy_bytes(in.first(count), std::span(magic_).subspan(magic_size_));
+    magic_size_ += count;
+    in = in.subspan(count);
+    if (magic_size_ < kMagicSize)
+      return false;
+    if (!begins_frame(load_little_endian<std::uint32_t>(magic_.data())))
+      return fail(ErrorKind::kCorrupt, "the bytes at byte {} are no zstd frame",
+                  used_);
+    magic_size_ = 0;
+    in_frame_ = true;
+    wanted_ = kMagicSize + kBlockHeader;
+    Bytes magic(magic_);
+    std::span<std::byte> no_room;
+    TRY(decode_some(magic, no_room));
+    return true;
+  }
+
+  // What the library asks for is a block and the header of the next. It gets
+  // one after the other, and nothing while it may hold bytes back: on an error
+  // it does not say what it had decoded.
+  Result<> decode_some(Bytes& in, std::span<std::byte>& out) {
+    std::size_t piece =
+        wanted_ > kBlockHeader ? wanted_ - kBlockHeader : wanted_;
+    if (holds_back_)
+      piece = 0;
+    ZSTD_inBuffer from{in.data(), std::min(in.size(), piece), 0};
+    ZSTD_outBuffer to{out.data(), out.size(), 0};
+    const std::size_t status =
+        ZSTD_decompressStream(context_.get(), &to, &from);
+    used_ += from.pos;
+    made_ += to.pos;
+    in = in.subspan(from.pos);
+    out = out.subspan(to.pos);
+    if (ZSTD_isError(status) != 0)
+      return broken(status);
+    wanted_ = std::max<std::size_t>(status, 1);
+    holds_back_ = status != 0 && to.size > 0 && to.pos == to.size;
+    if (status == 0) {
+      in_frame_ = false;
+      ++frames_;
+    }
+    return {};
+  }
+
+  Result<FilterState> end() const {
+    if (magic_size_ > 0)
+      return breaks_off();
+    if (frames_ == 0)
+      return fail(ErrorKind::kCorrupt, "there is no zstd data: it is empty");
+    return FilterState::kDone;
+  }
+
+  tl::unexpected<Error> breaks_off() const {
+    return fail(ErrorKind::kCorrupt,
+                "the zstd data breaks off after byte {}, decoded to {} bytes; "
+                "the writer was probably killed",
+                used_ + magic_size_, made_);
+  }
+
+  tl::unexpected<Error> broken(std::size_t status) const {
+    if (ZSTD_getErrorCode(status) == ZSTD_error_frameParameter_windowTooLarge)
+      return fail(ErrorKind::kRefused,
+                  "a zstd frame near byte {} needs a window of more than the "
+                  "{} bytes allowed; give long={} or more",
+                  used_, max_window_, std::bit_width(max_window_));
+    return fail(ErrorKind::kCorrupt,
+                "the zstd data is damaged near byte {}, decoded to {} bytes: "
+                "{}",
+                used_, made_, ZSTD_getErrorName(status));
+  }
+
+  ZstdDecoderContext context_;
+  std::uint64_t max_window_;
+  bool in_frame_ = false;
+  std::array<std::byte, kMagicSize> magic_{};
+  std::size_t magic_size_ = 0;  // how much of it has arrived
+  std::size_t wanted_ = 0;
+  bool holds_back_ = false;  // perhaps, as all room was used
+  std::uint64_t frames_ = 0;
+  std::uint64_t used_ = 0;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Filter>> make_zstd_decoder(const Limits& limits) {
+  ZstdDecoderContext context(ZSTD_createDCtx());
+  const ZSTD_bounds bounds = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
+  const int wanted =
+      static_cast<int>(std::bit_width(limits.max_window_bytes)) - 1;
+  if (context == nullptr ||
+      ZSTD_isError(ZSTD_DCtx_setParameter(
+          context.get(), ZSTD_d_windowLogMax,
+          std::clamp(wanted, bounds.lowerBound, bounds.upperBound))) != 0)
+    return fail(ErrorKind::kRefused, "no memory left to decode zstd with");
+  return std::make_unique<ZstdDecoder>(std::move(context),
+                                       limits.max_window_bytes);
+}
+
+}  // namespace postflight
