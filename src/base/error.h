@@ -46,6 +46,14 @@ template <class T = void>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:
   using tl::expected<T, Error>::expected;
+
+  // This result; its error, if it is one, says `context` first:
+  // TRY(read(path).in(path.string())).
+  Result in(std::string_view context) && {
+    if (!this->has_value()) [[unlikely]]
+      this->error() = std::move(this->error()).in(context);
+    return std::move(*this);
+  }
 };
 
 template <class... Args>
