@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/finding.h"
+#include "base/output.h"
 #include "base/terminal.h"
-#include "report/output.h"
 
 namespace postflight {
 

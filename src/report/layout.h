@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/output.h"
+#include "base/output.h"
 
 namespace postflight {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "report/output.h"
+#include "base/output.h"
 
 namespace postflight {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/output.h"
 #include "base/terminal.h"
-#include "report/output.h"
 #include "stream/extension/registry.h"
 
 #include <chrono>

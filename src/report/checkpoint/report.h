@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "checkpoint/model/checkpoint.h"
-#include "report/output.h"
 
 namespace postflight {
 

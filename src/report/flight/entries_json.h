@@ -1,8 +1,8 @@
 #pragma once
 
+#include "base/output.h"
 #include "flight/model/entry_filter.h"
 #include "flight/model/job.h"
-#include "report/output.h"
 
 namespace postflight {
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "flight/model/entry_filter.h"
 #include "flight/model/job.h"
 #include "report/flight/entries_grid.h"
-#include "report/output.h"
 
 namespace postflight {
 

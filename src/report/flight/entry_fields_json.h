@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/output.h"
 #include "flight/model/job.h"
-#include "report/output.h"
 
 namespace postflight {
 

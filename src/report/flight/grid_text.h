@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "flight/model/job.h"
 #include "report/flight/entries_grid.h"
-#include "report/output.h"
 
 namespace postflight {
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "base/output.h"
 #include "flight/matching/collective_table.h"
 #include "flight/model/job.h"
-#include "report/output.h"
 
 namespace postflight {
 

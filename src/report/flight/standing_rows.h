@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "flight/diagnosis/verdict.h"
 #include "flight/model/job.h"
-#include "report/output.h"
 
 namespace postflight {
 

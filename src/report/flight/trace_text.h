@@ -2,10 +2,10 @@
 
 #include <string_view>
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "flight/diagnosis/verdict.h"
 #include "flight/model/job.h"
-#include "report/output.h"
 
 namespace postflight {
 

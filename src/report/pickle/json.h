@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/output.h"
 #include "pickle/value.h"
-#include "report/output.h"
 
 namespace postflight {
 

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "checkpoint/torch/pickle_file.h"
-#include "report/output.h"
 
 namespace postflight {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "base/output.h"
 #include "pickle/value.h"
-#include "report/output.h"
 
 namespace postflight {
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/output.h"
 #include "base/terminal.h"
 #include "profile/log/profile.h"
 #include "profile/log/summary.h"
-#include "report/output.h"
 
 namespace postflight {
 
