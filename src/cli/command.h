@@ -12,6 +12,10 @@
 
 namespace postflight {
 
+// Runs a command whose options are parsed. The program prints an error and
+// exits with kCouldNotLook.
+using CommandRun = std::function<Result<Exit>(Session&)>;
+
 // One command of the program. `declare` adds its options to `arguments` and
 // returns what runs it once they are parsed; what it returns may own those
 // options. A command with commands of its own (`ckpt ls`) may declare
@@ -20,8 +24,7 @@ struct Command {
   std::string_view name;
   std::string_view sentence;
   std::vector<Example> examples;
-  std::function<std::function<Exit(Session&)>(CommandArguments& arguments)>
-      declare;
+  std::function<CommandRun(CommandArguments& arguments)> declare;
   bool hidden = false;
   std::vector<Command> commands = {};
 };

@@ -63,7 +63,7 @@ void write(const Job& job, const EntryFilter& filter,
     write_entries(job, filter, options.grid, session.terminal(), out);
 }
 
-Result<Exit> show(EntriesOptions& options, Session& session) {
+Result<Exit> run(EntriesOptions& options, Session& session) {
   EntryFilterOptions wanted = TRY(filter_options(options));
   const Job job = TRY(load_job(options.source, session));
   if (!options.sqlite.empty())
@@ -71,14 +71,6 @@ Result<Exit> show(EntriesOptions& options, Session& session) {
   const EntryFilter filter(job, std::move(wanted));
   write(job, filter, options, session);
   return exit_for(job.all_findings());
-}
-
-Exit run(EntriesOptions& options, Session& session) {
-  const Result<Exit> exit = show(options, session);
-  if (exit)
-    return *exit;
-  session.complain(exit.error());
-  return Exit::kCouldNotLook;
 }
 
 void declare(CommandArguments& arguments, EntriesOptions& options) {

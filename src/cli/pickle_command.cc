@@ -2,8 +2,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/file.h"
 #include "checkpoint/torch/pickle_file.h"
 #include "cli/command.h"
@@ -39,21 +37,13 @@ Exit verdict(const PickleFile& file) {
   return file.runs_code() || !file.intact() ? Exit::kFound : Exit::kWell;
 }
 
-Exit show(const std::string& name, const PickleOptions& options,
-          Session& session) {
+Result<Exit> show(const std::string& name, const PickleOptions& options,
+                  Session& session) {
   const Limits limits;
-  const Result<MappedFile> bytes = MappedFile::open(name, limits);
-  if (!bytes) {
-    session.complain(bytes.error());
-    return Exit::kCouldNotLook;
-  }
-  const Result<PickleFile> file = PickleFile::read(bytes->bytes(), limits);
-  if (!file) {
-    session.complain(fmt::format("{}: {}", name, file.error().message()));
-    return Exit::kCouldNotLook;
-  }
-  write(name, *file, options, session);
-  return verdict(*file);
+  const MappedFile bytes = TRY(MappedFile::open(name, limits));
+  const PickleFile file = TRY(PickleFile::read(bytes.bytes(), limits).in(name));
+  write(name, file, options, session);
+  return verdict(file);
 }
 
 Exit run(const PickleOptions& options, Session& session) {
@@ -64,7 +54,10 @@ Exit run(const PickleOptions& options, Session& session) {
     if (&name != &options.files.front() && !session.options().json)
       session.print("\n");
     progress->erase();
-    const Exit exit = show(name, options, session);
+    const Result<Exit> shown = show(name, options, session);
+    if (!shown)
+      session.complain(shown.error());
+    const Exit exit = shown.value_or(Exit::kCouldNotLook);
     progress->advance(0, 1);
     // A problem that was found outranks a file that could not be looked at.
     if (worst != Exit::kFound && exit != Exit::kWell)

@@ -234,19 +234,14 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
   return failure.empty() ? Exit::kWell : Exit::kFound;
 }
 
-Exit run(const ProfileOptions& options, Session& session) {
-  if (options.command.empty() == !options.pid) {
-    session.complain(options.pid
-                         ? "either --pid or a command, not both"
-                         : "what to profile? postflight profile -- COMMAND, or "
-                           "--pid N (postflight profile --help)");
-    return Exit::kCouldNotLook;
-  }
-  Result<Exit> exit = take_profile(options, session);
-  if (exit)
-    return *exit;
-  session.complain(exit.error());
-  return Exit::kCouldNotLook;
+Result<Exit> run(const ProfileOptions& options, Session& session) {
+  if (options.command.empty() && !options.pid)
+    return fail(ErrorKind::kUsage,
+                "nothing to profile: give -- COMMAND or --pid N (postflight "
+                "profile --help)");
+  if (!options.command.empty() && options.pid)
+    return fail(ErrorKind::kUsage, "give either --pid or a command, not both");
+  return take_profile(options, session);
 }
 
 }  // namespace

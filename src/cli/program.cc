@@ -36,7 +36,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 
 struct Declared {
   CLI::App* app;
-  std::function<Exit(Session&)> run;
+  CommandRun run;
 };
 
 // Adds a command to the program or to another command.
@@ -55,7 +55,7 @@ void declare(const Command& command, CLI::App& parent, CommonOptions& common,
     return;
   }
   CommandArguments arguments(*app);
-  std::function<Exit(Session&)> run = command.declare(arguments);
+  CommandRun run = command.declare(arguments);
   add_common_options(*app, common);
   declared.push_back({app, std::move(run)});
 }
@@ -173,8 +173,10 @@ int run_program(int argc, char** argv) {
   const auto chosen = std::ranges::find_if(
       commands, [](const Declared& command) { return command.app->parsed(); });
   Session session(*common);
-  const Exit exit = chosen->run(session);
-  return session.finish(exit);
+  const Result<Exit> exit = chosen->run(session);
+  if (!exit)
+    session.complain(exit.error());
+  return session.finish(exit.value_or(Exit::kCouldNotLook));
 }
 
 }  // namespace postflight

@@ -12,10 +12,11 @@
 
 namespace postflight {
 
-Exit exit_for(std::span<const Finding> findings) {
-  const bool found = std::ranges::any_of(findings, [](const Finding& finding) {
-    return finding.severity == Severity::kError;
-  });
+Exit exit_for(std::span<const Finding> findings, bool strict) {
+  const Severity least = strict ? Severity::kWarning : Severity::kError;
+  const bool found = std::ranges::any_of(
+      findings,
+      [least](const Finding& finding) { return finding.severity >= least; });
   return found ? Exit::kFound : Exit::kWell;
 }
 

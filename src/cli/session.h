@@ -19,8 +19,8 @@ enum class Exit : int {
   kCouldNotLook = 2  // usage, or nothing readable
 };
 
-// kFound if one of them is an error.
-Exit exit_for(std::span<const Finding> findings);
+// kFound if any of them is an error or, if strict, a warning.
+Exit exit_for(std::span<const Finding> findings, bool strict = false);
 
 // The options that every command has.
 struct CommonOptions {

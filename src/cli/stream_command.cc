@@ -199,27 +199,23 @@ class StreamRun {
   std::uint64_t input_start_ = 0;  // standard input may have been read before
 };
 
-Exit run_stream(bool encode, const StreamOptions& options, Session& session) {
-  const Result<StreamOutcome> outcome =
-      StreamRun(encode, options, session).run();
-  if (!outcome) {
-    session.complain(outcome.error());
-    return Exit::kCouldNotLook;
-  }
+Result<Exit> run_stream(bool encode, const StreamOptions& options,
+                        Session& session) {
+  const StreamOutcome outcome = TRY(StreamRun(encode, options, session).run());
   if (session.options().json) {
     Output out([&](std::string_view text) { session.print(text); });
-    write_stream_json(*outcome, out);
+    write_stream_json(outcome, out);
   }
-  if (!outcome->damage.empty()) {
+  if (!outcome.damage.empty()) {
     session.complain(
-        fmt::format("{}: {}", shown(options.input), outcome->damage));
+        fmt::format("{}: {}", shown(options.input), outcome.damage));
     if (!is_standard(options.output) && !options.salvage)
       session.complain(
           "nothing was written; --salvage keeps what lies before the damage");
     return Exit::kFound;
   }
   if (!session.options().quiet && !session.options().json)
-    session.complain(stream_summary(*outcome));
+    session.complain(stream_summary(outcome));
   return Exit::kWell;
 }
 
@@ -292,17 +288,13 @@ Command decode_command() {
           }};
 }
 
-Exit list_transforms(const StreamOptions& options, Session& session) {
-  const Result<ExtensionRegistry> registry = make_registry(options);
-  if (!registry) {
-    session.complain(registry.error());
-    return Exit::kCouldNotLook;
-  }
+Result<Exit> list_transforms(const StreamOptions& options, Session& session) {
+  const ExtensionRegistry registry = TRY(make_registry(options));
   Output out([&](std::string_view text) { session.print(text); });
   if (session.options().json)
-    write_transforms_json(registry->types(), out);
+    write_transforms_json(registry.types(), out);
   else
-    write_transforms(registry->types(), session.terminal(), out);
+    write_transforms(registry.types(), session.terminal(), out);
   return Exit::kWell;
 }
 

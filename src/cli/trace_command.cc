@@ -33,11 +33,7 @@ struct TraceOptions {
 };
 
 Exit exit_of(const Verdict& verdict, bool strict) {
-  const bool warned =
-      strict && std::ranges::any_of(verdict.findings, [](const Finding& one) {
-        return one.severity != Severity::kNote;
-      });
-  if (warned)
+  if (strict && exit_for(verdict.findings, strict) == Exit::kFound)
     return Exit::kFound;
   switch (verdict.kind) {
     case VerdictKind::kHealthy:
@@ -139,39 +135,30 @@ Result<std::pair<Job, Verdict>> investigate(TraceOptions& options,
   return std::pair(std::move(job), std::move(verdict));
 }
 
-Exit run(TraceOptions& options, Session& session) {
-  const Result<std::pair<Job, Verdict>> read = investigate(options, session);
-  if (!read) {
-    session.complain(read.error());
-    return Exit::kCouldNotLook;
-  }
-  const Job* const job = &read->first;
-  const Verdict& verdict = read->second;
+Result<Exit> run(TraceOptions& options, Session& session) {
+  const auto [job, verdict] = TRY(investigate(options, session));
   if (options.nodes)
-    return write_nodes(*job, verdict, session);
+    return write_nodes(job, verdict, session);
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json) {
-    write_trace_json(*job, verdict, out);
+    write_trace_json(job, verdict, out);
   } else if (options.rank) {
     const Rank rank = {*options.rank};
-    if (!std::ranges::binary_search(job->world(), rank)) {
-      session.complain(fmt::format("there is no rank {} in this job, only {}",
-                                   rank.value, rank_set_text(job->world())));
-      return Exit::kCouldNotLook;
-    }
-    write_rank_story(*job, verdict, rank, session.terminal(), out);
+    if (!std::ranges::binary_search(job.world(), rank))
+      return fail(ErrorKind::kUsage, "there is no rank {} in this job, only {}",
+                  rank.value, rank_set_text(job.world()));
+    write_rank_story(job, verdict, rank, session.terminal(), out);
   } else if (!options.group.empty()) {
-    const std::optional<GroupId> group = find_group(*job, options.group);
-    if (!group) {
-      session.complain(fmt::format("there is no group {} in this job, only {}",
-                                   options.group, group_names(*job)));
-      return Exit::kCouldNotLook;
-    }
-    write_group_story(*job, verdict, *group, session.terminal(), out);
+    const std::optional<GroupId> group = find_group(job, options.group);
+    if (!group)
+      return fail(ErrorKind::kUsage,
+                  "there is no group {} in this job, only {}", options.group,
+                  group_names(job));
+    write_group_story(job, verdict, *group, session.terminal(), out);
   } else {
     const std::string given =
         fmt::format("{}", fmt::join(options.source.paths, " "));
-    write_trace(*job, verdict, {.all = options.all, .source = given},
+    write_trace(job, verdict, {.all = options.all, .source = given},
                 session.terminal(), out);
   }
   return exit_of(verdict, options.strict);

@@ -115,22 +115,13 @@ Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
               "no key is called {}; postflight ckpt ls --all shows them", name);
 }
 
-Exit verdict_of(const std::vector<Finding>& findings, bool strict) {
-  const bool bad =
-      std::ranges::any_of(findings, [strict](const Finding& finding) {
-        return finding.severity == Severity::kError ||
-               (strict && finding.severity == Severity::kWarning);
-      });
-  return bad ? Exit::kFound : Exit::kWell;
-}
-
-Exit verdict_of(const Checkpoint& checkpoint,
-                std::span<const std::uint32_t> nodes) {
+Exit exit_for(const Checkpoint& checkpoint,
+              std::span<const std::uint32_t> nodes) {
   const bool lost = std::ranges::any_of(nodes, [&](std::uint32_t node) {
     const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
     return tensor != nullptr && !tensor->problem.empty();
   });
-  return lost ? Exit::kFound : verdict_of(checkpoint.findings);
+  return lost ? Exit::kFound : exit_for(checkpoint.findings);
 }
 
 Command ckpt_command() {

@@ -11,71 +11,58 @@
 namespace postflight {
 namespace {
 
-Exit run(CheckpointOptions& options, Session& session) {
-  Result<Checkpoint> checkpoint = open_checkpoint(options);
-  if (!checkpoint) {
-    session.complain(checkpoint.error());
-    return Exit::kCouldNotLook;
-  }
-  Result<std::vector<std::uint32_t>> nodes = picked_nodes(*checkpoint, options);
-  if (!nodes) {
-    session.complain(nodes.error());
-    return Exit::kCouldNotLook;
-  }
+Result<Exit> run(CheckpointOptions& options, Session& session) {
+  Checkpoint checkpoint = TRY(open_checkpoint(options));
+  std::vector<std::uint32_t> nodes = TRY(picked_nodes(checkpoint, options));
   // Tensors described by their parts, and those on the meta device, have no
   // bytes of their own.
-  std::erase_if(*nodes, [&](std::uint32_t node) {
-    const Tensor* const tensor =
-        checkpoint->tensor_at(checkpoint->nodes()[node]);
+  std::erase_if(nodes, [&](std::uint32_t node) {
+    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
     return tensor->has_parts() || tensor->storage == kNoIndex;
   });
-  const std::unique_ptr<Progress> progress =
-      session.progress({.label = "Reading",
-                        .total_bytes = totals_of(*checkpoint, *nodes).bytes});
+  const std::unique_ptr<Progress> progress = session.progress(
+      {.label = "Reading", .total_bytes = totals_of(checkpoint, nodes).bytes});
   Output out([&session](std::string_view piece) { session.print(piece); });
   const bool json = session.options().json;
   if (json) {
     out += "{\"schema\":\"postflight.ckpt.digest/1\",";
     write_json_field("file", options.path, out);
     out += fmt::format(",\"format\":\"{}\",\"tensors\":[",
-                       format_name(checkpoint->format));
+                       format_name(checkpoint.format));
   }
   bool first = true;
   const auto sink = [&](std::uint32_t node, const Result<std::string>& digest) {
-    const Tensor& tensor = *checkpoint->tensor_at(checkpoint->nodes()[node]);
+    const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
     progress->advance(tensor.bytes());
     if (!digest)
-      checkpoint->findings.push_back({"unreadable_tensor", Severity::kError,
-                                      std::string(digest.error().message()),
-                                      checkpoint->path_of(node)});
+      checkpoint.findings.push_back({"unreadable_tensor", Severity::kError,
+                                     std::string(digest.error().message()),
+                                     checkpoint.path_of(node)});
     if (!json) {
       if (digest)
-        out += fmt::format("{}  {}\n", *digest, shown_path(*checkpoint, node));
+        out += fmt::format("{}  {}\n", *digest, shown_path(checkpoint, node));
       return;
     }
     out += first ? "{" : ",{";
     first = false;
-    write_path_json(*checkpoint, node, out);
+    write_path_json(checkpoint, node, out);
     out += ",";
     write_type_json(tensor, out);
     out += digest ? fmt::format(",\"sha256\":\"{}\"}}", *digest)
                   : std::string(",\"sha256\":null}");
   };
-  const Result<> done = digest_tensors(
-      *checkpoint, *nodes, {.threads = options.threads}, Limits(), sink);
+  Result<> done = digest_tensors(checkpoint, nodes,
+                                 {.threads = options.threads}, Limits(), sink);
   progress->finish();
   if (json) {
     out += "],\"findings\":";
-    write_findings_json(checkpoint->findings, out);
+    write_findings_json(checkpoint.findings, out);
     out += "}\n";
   } else {
-    write_findings(checkpoint->findings, session.terminal(), out);
+    write_findings(checkpoint.findings, session.terminal(), out);
   }
-  if (!done) {
-    session.complain(done.error());
-    return Exit::kCouldNotLook;
-  }
-  return verdict_of(checkpoint->findings);
+  TRY(std::move(done));
+  return exit_for(checkpoint.findings);
 }
 
 }  // namespace

@@ -33,34 +33,25 @@ void sort_nodes(const Checkpoint& checkpoint, const std::string& by,
   }
 }
 
-Exit run(LsOptions& options, Session& session) {
-  if (options.tree && session.options().json) {
-    session.complain(
+Result<Exit> run(LsOptions& options, Session& session) {
+  if (options.tree && session.options().json)
+    return fail(
+        ErrorKind::kUsage,
         "--tree is for people; --json lists every tensor, to be added up");
-    return Exit::kCouldNotLook;
-  }
-  const Result<Checkpoint> checkpoint = open_checkpoint(options);
-  if (!checkpoint) {
-    session.complain(checkpoint.error());
-    return Exit::kCouldNotLook;
-  }
-  Result<std::vector<std::uint32_t>> nodes =
-      picked_nodes(*checkpoint, options, options.all);
-  if (!nodes) {
-    session.complain(nodes.error());
-    return Exit::kCouldNotLook;
-  }
-  sort_nodes(*checkpoint, options.sort, *nodes);
-  const ListingOptions listing{*std::move(nodes), options.all};
+  const Checkpoint checkpoint = TRY(open_checkpoint(options));
+  std::vector<std::uint32_t> nodes =
+      TRY(picked_nodes(checkpoint, options, options.all));
+  sort_nodes(checkpoint, options.sort, nodes);
+  const ListingOptions listing{std::move(nodes), options.all};
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json)
-    write_listing_json(options.path, *checkpoint, listing, out);
+    write_listing_json(options.path, checkpoint, listing, out);
   else if (options.tree)
-    write_tree(options.path, *checkpoint, listing, options.depth,
+    write_tree(options.path, checkpoint, listing, options.depth,
                session.terminal(), out);
   else
-    write_listing(options.path, *checkpoint, listing, session.terminal(), out);
-  return verdict_of(*checkpoint, listing.nodes);
+    write_listing(options.path, checkpoint, listing, session.terminal(), out);
+  return exit_for(checkpoint, listing.nodes);
 }
 
 }  // namespace

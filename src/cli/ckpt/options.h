@@ -47,12 +47,9 @@ Result<std::vector<std::uint32_t>> picked_nodes(
 Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
                                  const std::string& name);
 
-// 1 if any finding is an error (or, if strict, a warning).
-Exit verdict_of(const std::vector<Finding>& findings, bool strict = false);
-
-// The same, and 1 if a tensor among the nodes can't be read.
-Exit verdict_of(const Checkpoint& checkpoint,
-                std::span<const std::uint32_t> nodes);
+// As its findings say, or kFound if a tensor among the nodes is unreadable.
+Exit exit_for(const Checkpoint& checkpoint,
+              std::span<const std::uint32_t> nodes);
 
 Command ckpt_ls_command();
 Command ckpt_digest_command();

@@ -296,16 +296,8 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
   else
     report(checkpoint, picked, map, options, session);
   return picked.by_template.missing.empty() && picked.unreadable.empty()
-             ? verdict_of(checkpoint.findings)
+             ? exit_for(checkpoint.findings)
              : Exit::kFound;
-}
-
-Exit run(ReadCommandOptions& options, Session& session) {
-  const Result<Exit> exit = read(options, session);
-  if (exit)
-    return *exit;
-  session.complain(exit.error());
-  return Exit::kCouldNotLook;
 }
 
 }  // namespace
@@ -346,7 +338,7 @@ Command ckpt_read_command() {
         arguments.option("-o,--output", options->output, "FILE",
                          "The file to write; - for standard output");
         add_threads_option(arguments, *options);
-        return [options](Session& session) { return run(*options, session); };
+        return [options](Session& session) { return read(*options, session); };
       }};
 }
 

@@ -219,28 +219,15 @@ Result<> check_slice(const std::string& slice) {
   return {};
 }
 
-Exit run(ShowOptions& options, Session& session) {
-  if (const Result<> sound = check_slice(options.slice); !sound) {
-    session.complain(sound.error());
-    return Exit::kCouldNotLook;
-  }
-  const Result<Checkpoint> checkpoint = open_checkpoint(options);
-  if (!checkpoint) {
-    session.complain(checkpoint.error());
-    return Exit::kCouldNotLook;
-  }
+Result<Exit> run(ShowOptions& options, Session& session) {
+  TRY(check_slice(options.slice));
+  const Checkpoint checkpoint = TRY(open_checkpoint(options));
   std::vector<std::uint32_t> nodes;
-  for (const std::string& name : options.names) {
-    const Result<std::uint32_t> node = named_node(*checkpoint, name);
-    if (!node) {
-      session.complain(node.error());
-      return Exit::kCouldNotLook;
-    }
-    nodes.push_back(*node);
-  }
+  for (const std::string& name : options.names)
+    nodes.push_back(TRY(named_node(checkpoint, name)));
   if (nodes.empty())
-    for (std::uint32_t i = 0; i < checkpoint->nodes().size(); ++i)
-      if (checkpoint->nodes()[i].kind == NodeKind::kTensor)
+    for (std::uint32_t i = 0; i < checkpoint.nodes().size(); ++i)
+      if (checkpoint.nodes()[i].kind == NodeKind::kTensor)
         nodes.push_back(i);
   Output out([&session](std::string_view piece) { session.print(piece); });
   const bool json = session.options().json;
@@ -249,17 +236,17 @@ Exit run(ShowOptions& options, Session& session) {
     write_json_field("file", options.path, out);
     out += ",\"items\":[";
   }
-  Shower shower(*checkpoint, options, session, out);
+  Shower shower(checkpoint, options, session, out);
   for (const std::uint32_t node : nodes)
     shower.show(node);
   if (json) {
     out += "],\"findings\":";
-    write_findings_json(checkpoint->findings, out);
+    write_findings_json(checkpoint.findings, out);
     out += "}\n";
   } else {
-    write_findings(checkpoint->findings, session.terminal(), out);
+    write_findings(checkpoint.findings, session.terminal(), out);
   }
-  return shower.failed() ? Exit::kFound : verdict_of(checkpoint->findings);
+  return shower.failed() ? Exit::kFound : exit_for(checkpoint.findings);
 }
 
 }  // namespace

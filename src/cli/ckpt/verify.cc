@@ -25,9 +25,9 @@ struct Word {
 Word verdict_word(const Checkpoint& checkpoint, const Verification& found) {
   if (!checkpoint.truncation.empty())
     return {"TRUNCATED", "truncated", Style::kRed};
-  if (verdict_of(found.findings) == Exit::kFound)
+  if (exit_for(found.findings) == Exit::kFound)
     return {"DAMAGED", "damaged", Style::kRed};
-  if (verdict_of(found.findings, true) == Exit::kFound)
+  if (exit_for(found.findings, true) == Exit::kFound)
     return {"ODD", "odd", Style::kYellow};
   return {"WHOLE", "whole", Style::kGreen};
 }
@@ -45,24 +45,20 @@ std::string summary(const Checkpoint& checkpoint, const Verification& found) {
   return text;
 }
 
-Exit run(VerifyCommandOptions& options, Session& session) {
-  const Result<Checkpoint> checkpoint = open_checkpoint(options);
-  if (!checkpoint) {
-    session.complain(checkpoint.error());
-    return Exit::kCouldNotLook;
-  }
+Result<Exit> run(VerifyCommandOptions& options, Session& session) {
+  const Checkpoint checkpoint = TRY(open_checkpoint(options));
   std::uint64_t bytes = 0;
-  for (const auto& file : checkpoint->files)
+  for (const auto& file : checkpoint.files)
     bytes += file->size();
   const std::unique_ptr<Progress> progress =
       session.progress({.label = "Checking", .total_bytes = bytes});
   const Verification found = verify(
-      *checkpoint,
+      checkpoint,
       {.threads = options.threads, .progress = [&progress](std::uint64_t done) {
          progress->advance(done);
        }});
   progress->finish();
-  const Word word = verdict_word(*checkpoint, found);
+  const Word word = verdict_word(checkpoint, found);
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json) {
     out += "{\"schema\":\"postflight.ckpt.verify/1\",";
@@ -71,7 +67,7 @@ Exit run(VerifyCommandOptions& options, Session& session) {
         ",\"format\":\"{}\",\"verdict\":\"{}\",\"tensors\":{},"
         "\"unreadable\":{},\"records\":{},\"crc\":{{\"good\":{},\"absent\":{},"
         "\"bad\":{},\"bytes\":{}}},\"findings\":",
-        format_name(checkpoint->format), word.name, found.tensors,
+        format_name(checkpoint.format), word.name, found.tensors,
         found.unreadable, found.records, found.crc_good, found.crc_absent,
         found.crc_bad, json_number(found.bytes));
     write_findings_json(found.findings, out);
@@ -80,11 +76,11 @@ Exit run(VerifyCommandOptions& options, Session& session) {
     out += fmt::format("{}  {}\n",
                        session.terminal().styled(word.style, word.text),
                        escape_for_terminal(options.path));
-    out += fmt::format("  {}: {}\n", format_title(checkpoint->format),
-                       escape_for_terminal(summary(*checkpoint, found)));
+    out += fmt::format("  {}: {}\n", format_title(checkpoint.format),
+                       escape_for_terminal(summary(checkpoint, found)));
     write_findings(found.findings, session.terminal(), out);
   }
-  return verdict_of(found.findings, options.strict);
+  return exit_for(found.findings, options.strict);
 }
 
 }  // namespace
