@@ -35,6 +35,7 @@ demo: packages ## build the program and run it on bundled real files
 test: packages-test release asan ## build it and run all tests
 	ctest --preset release
 	ctest --preset asan
+	ctest --preset sampler
 
 bench: packages-test release ## run the benchmarks and print their tables
 	@for table in bench/*_table.py; do \
@@ -67,8 +68,10 @@ package: release ## make a Debian package in build/
 clean: ## remove build/
 	rm -rf build
 
+# CI builds the release with warnings as errors; nobody else does.
 release: packages
-	cmake --preset release
+	cmake --preset release \
+	  -DCMAKE_COMPILE_WARNING_AS_ERROR=$(if $(CI),ON,OFF)
 	cmake --build --preset release
 
 asan: packages-test

@@ -38,7 +38,8 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root="sudo $as_root"
 fi
 
-echo "Installing what is missing:$missing"
+printf '%s\n' "About to install these Debian packages (packages.txt) with apt-get:" \
+  " $missing"
 if ! { $as_root $update && $as_root $install; }; then
   printf '%s\n' "The packages could not be installed." \
     "Run this as root, then try again:" "  $update && $install" >&2
