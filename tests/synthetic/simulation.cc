@@ -83,6 +83,7 @@ class Simulation {
         ranks_(topology.places.size()),
         meetings_(topology.groups.size()) {
     done_.records.resize(ranks_.size());
+    done_.struck.resize(ranks_.size(), kNever);
   }
 
   Simulated run();
@@ -93,7 +94,14 @@ class Simulation {
     return done_.records[static_cast<std::size_t>(rank)];
   }
 
+  void strike(int rank, std::int64_t when) {
+    std::int64_t& struck = done_.struck[static_cast<std::size_t>(rank)];
+    if (struck == kNever)
+      struck = when;
+  }
+
   void advance(int rank);
+  std::int64_t work(const Action& action);
   void perform(int rank, const Action& action);
   void call_collective(int rank, const Action& action);
   void call_transfers(int rank, const Action& action);
@@ -150,6 +158,7 @@ void Simulation::advance(int rank) {
     }
     const Action& action = actions[at.next];
     if (action.host_stops) {
+      strike(rank, at.host);
       at.stopped = true;
       return;
     }
@@ -166,6 +175,14 @@ void Simulation::advance(int rank) {
   }
 }
 
+std::int64_t Simulation::work(const Action& action) {
+  const std::int64_t usual =
+      action.nanoseconds * options_.compute_scale + random_.between(0, 20'000);
+  if (options_.uneven_percent == 0)
+    return usual;
+  return usual + usual / 100 * random_.between(0, options_.uneven_percent);
+}
+
 void Simulation::perform(int rank, const Action& action) {
   RankState& at = state(rank);
   at.host += action.late;
@@ -178,7 +195,7 @@ void Simulation::perform(int rank, const Action& action) {
       return;
     case ActionKind::kCompute:
       at.host += random_.between(30'000, 60'000);
-      at.lag += action.nanoseconds + random_.between(0, 20'000);
+      at.lag += work(action);
       return;
     case ActionKind::kCollective:
     case ActionKind::kCoalesced:
@@ -274,6 +291,7 @@ void Simulation::start(int rank, std::size_t stream) {
   if (!is_done(rank, work.after[0]) || !is_done(rank, work.after[1]))
     return;
   if (work.action->device_stops) {
+    strike(rank, at.host);
     for (Stream& each : at.streams)
       each.dead = true;
     return;
@@ -327,7 +345,8 @@ void Simulation::end_meeting(const JobGroup& group, std::size_t sequence,
   if (meeting.differs && options_.disagreement == Disagreement::kAllStick)
     return;
   const SiteId most = meeting.differs ? majority(group, sequence) : kNone;
-  const std::int64_t end = meeting.latest + random_.between(60'000, 400'000);
+  const std::int64_t end = meeting.latest + random_.between(60'000, 400'000) *
+                                                options_.operation_scale;
   const auto axis = static_cast<std::size_t>(group.axis);
   for (const int member : group.members) {
     Stream& stream = state(member).streams[axis];
@@ -336,11 +355,13 @@ void Simulation::end_meeting(const JobGroup& group, std::size_t sequence,
         meeting.differs &&
         options_.disagreement == Disagreement::kMinoritySticks &&
         records(member)[work.record].site != most;
-    if (work.action->device_fails)
+    if (work.action->device_fails) {
+      strike(member, end);
       for (Stream& each : state(member).streams)
         each.dead = true;
-    else if (!sticks)
+    } else if (!sticks) {
       ended_.push_back({member, axis, end + random_.between(0, 5'000)});
+    }
   }
 }
 
@@ -374,11 +395,14 @@ void Simulation::post(int rank, std::size_t stream, const Work& work) {
     --here.unmatched;
     if (--there.unmatched == 0)
       ended_.push_back({peer, other.stream,
-                        there.latest + random_.between(60'000, 150'000)});
+                        there.latest + random_.between(60'000, 150'000) *
+                                           options_.operation_scale *
+                                           options_.operation_scale});
   }
   if (here.unmatched == 0)
-    ended_.push_back(
-        {rank, stream, here.latest + random_.between(60'000, 150'000)});
+    ended_.push_back({rank, stream,
+                      here.latest + random_.between(60'000, 150'000) *
+                                        options_.operation_scale});
 }
 
 void Simulation::end(const Ended& ended) {

@@ -53,13 +53,20 @@ enum class Disagreement : std::uint8_t {
 struct SimulationOptions {
   Disagreement disagreement = Disagreement::kAllStick;
   bool blocking = false;  // as gloo: the host waits for each operation
+  // How many times longer computing and communicating take.
+  std::int64_t compute_scale = 1;
+  std::int64_t operation_scale = 1;
+  int uneven_percent = 0;  // by which a rank's work may exceed the others'
   std::uint64_t seed = 1;
 };
 
 struct Simulated {
   std::vector<std::vector<Record>> records;  // by rank
-  std::int64_t end = 0;                      // when the last thing happened
-  bool hung = false;                         // some host or device still waits
+  // When a fault of its own stopped the rank's host or device; kNever: none
+  // did.
+  std::vector<std::int64_t> struck;
+  std::int64_t end = 0;  // when the last thing happened
+  bool hung = false;     // some host or device still waits
 };
 
 // Runs the schedule on all ranks. Hosts enqueue one call after the other and

@@ -79,26 +79,92 @@ Result<SyntheticJob> make_job(const JobOptions& options) {
   if (options.short_ring)
     job.options_.ring = short_ring(job.schedule_, topology);
   Random random(options.seed ^ 0x5eed);
-  const Planned planned = TRY(
-      plan_fault({.kind = options.fault,
-                  .rank = options.culprit,
-                  .whole_node = options.whole_node,
-                  .ranks_per_node = options.ranks_per_node,
-                  .timing = options.timing,
-                  .gloo = plan.gloo,
-                  .full_history = !options.only_active && !options.short_ring},
-                 topology, job.schedule_, random));
+  FaultOptions fault = {
+      .kind = options.fault,
+      .rank = options.culprit,
+      .whole_node = options.whole_node,
+      .ranks_per_node = options.ranks_per_node,
+      .timing = options.timing,
+      .gloo = plan.gloo,
+      .full_history = !options.only_active && !options.short_ring};
+  const Planned planned =
+      TRY(plan_fault(fault, topology, job.schedule_, random));
+  std::vector<Planned> more;
+  fault.rank = -1;
+  for (const FaultKind kind : options.more_faults) {
+    fault.kind = kind;
+    more.push_back(TRY(plan_fault(fault, topology, job.schedule_, random)));
+  }
   job.simulated_ = simulate(job.schedule_, topology,
                             {.disagreement = planned.disagreement,
                              .blocking = plan.gloo,
+                             .compute_scale = options.compute_scale,
+                             .operation_scale = options.operation_scale,
+                             .uneven_percent = options.uneven_percent,
                              .seed = options.seed + 77});
   job.truth_ = planned.truth;
   job.truth_.no_dump = planned.dead;
+  job.add_second_faults(more);
   std::vector<int> involved = planned.involved;
   involved.insert(involved.end(), job.truth_.culprits.begin(),
                   job.truth_.culprits.end());
+  for (const Answer& answer : job.truth_.also)
+    involved.insert(involved.end(), answer.culprits.begin(),
+                    answer.culprits.end());
+  job.choose_early(involved, random);
   job.lose_dumps(involved, random);
   return job;
+}
+
+// Of several faults, those that struck are true: of one kind all together,
+// else each of them is a right answer.
+void SyntheticJob::add_second_faults(const std::vector<Planned>& planned) {
+  const auto struck = [&](const Planned& fault) {
+    return std::ranges::all_of(fault.truth.culprits, [&](int rank) {
+      return simulated_.struck[static_cast<std::size_t>(rank)] != kNever;
+    });
+  };
+  std::vector<Truth> truths;
+  if (truth_.culprits.empty() ||
+      std::ranges::all_of(truth_.culprits, [&](int r) {
+        return simulated_.struck[static_cast<std::size_t>(r)] != kNever;
+      }))
+    truths.push_back(truth_);
+  for (const Planned& fault : planned)
+    if (struck(fault) && !fault.truth.culprits.empty())
+      truths.push_back(fault.truth);
+  if (planned.empty() || truths.empty())
+    return;
+  const std::vector<int> no_dump = truth_.no_dump;
+  truth_ = truths[0];
+  truth_.no_dump = no_dump;
+  for (std::size_t i = 1; i < truths.size(); ++i) {
+    if (truths[i].kind == truth_.kind) {
+      truth_.culprits.insert(truth_.culprits.end(), truths[i].culprits.begin(),
+                             truths[i].culprits.end());
+      truth_.accept.insert(truth_.accept.end(), truths[i].accept.begin(),
+                           truths[i].accept.end());
+    } else {
+      truth_.also.push_back({truths[i].kind, truths[i].culprits});
+    }
+  }
+  std::ranges::sort(truth_.culprits);
+  const auto repeated = std::ranges::unique(truth_.culprits);
+  truth_.culprits.erase(repeated.begin(), repeated.end());
+}
+
+void SyntheticJob::choose_early(const std::vector<int>& involved,
+                                Random& random) {
+  if (options_.culprits_early)
+    for (const int culprit : truth_.culprits)
+      if (simulated_.struck[static_cast<std::size_t>(culprit)] != kNever)
+        early_.insert(culprit);
+  for (int chosen = 0, tried = 0; chosen < options_.early && tried < 100;
+       ++tried) {
+    const int rank = static_cast<int>(random.below(topology_.places.size()));
+    if (!contains(involved, rank) && early_.insert(rank).second)
+      ++chosen;
+  }
 }
 
 // Which dumps went wrong, and what that leaves unsaid.
@@ -126,8 +192,10 @@ void SyntheticJob::lose_dumps(const std::vector<int>& involved,
   std::ranges::sort(truth_.no_dump);
   if (truth_.kind == "healthy") {
     truth_.accept.push_back("inconclusive");
-    if (options_.running)
-      truth_.accept.push_back("all_joined_stuck");
+    if (options_.running) {
+      truth_.kind = "in_progress";
+      truth_.accept.push_back("healthy");
+    }
   }
 }
 
@@ -145,7 +213,6 @@ std::string SyntheticJob::file_name(int rank) const {
 
 RecorderOptions SyntheticJob::recorder_of(int rank) const {
   const int node = rank / options_.ranks_per_node;
-  Random of_rank(options_.seed * 1'000'003 + static_cast<std::uint64_t>(rank));
   Random of_node(options_.seed * 999'983 + static_cast<std::uint64_t>(node));
   RecorderOptions recorder{.backend = options_.backend,
                            .ring = options_.ring,
@@ -159,16 +226,33 @@ RecorderOptions SyntheticJob::recorder_of(int rank) const {
     recorder.clock_offset =
         of_node.between(-options_.clock_skew_ms, options_.clock_skew_ms) *
         500'000;
-  // The ranks are asked one after the other.
-  const std::int64_t apart = of_rank.between(0, 2'000'000'000);
-  if (options_.running)
-    recorder.asked_at = simulated_.end / 4 * 3 + apart / 200;
-  else if (simulated_.hung)
-    recorder.asked_at =
-        simulated_.end + recorder.timeout_ms * 1'000'000 + apart;
-  else
-    recorder.asked_at = simulated_.end + 20'000'000 + apart / 10;
+  recorder.asked_at = dump_time(rank, recorder);
   return recorder;
+}
+
+// The ranks are asked one after the other.
+std::int64_t SyntheticJob::dump_time(int rank,
+                                     const RecorderOptions& recorder) const {
+  Random of_rank(options_.seed * 1'000'003 + static_cast<std::uint64_t>(rank));
+  if (options_.running) {
+    Random of_job(options_.seed * 31'337);
+    const std::int64_t window =
+        std::min(options_.window_ms * 1'000'000, simulated_.end / 2);
+    const std::int64_t begin =
+        of_job.between(simulated_.end / 4, simulated_.end - window);
+    return begin + of_rank.between(0, window);
+  }
+  if (early_.contains(rank)) {
+    const std::int64_t struck =
+        simulated_.struck[static_cast<std::size_t>(rank)];
+    return struck != kNever
+               ? struck + 1'000'000
+               : of_rank.between(simulated_.end / 3, simulated_.end);
+  }
+  const std::int64_t apart = of_rank.between(0, 2'000'000'000);
+  if (simulated_.hung)
+    return simulated_.end + recorder.timeout_ms * 1'000'000 + apart;
+  return simulated_.end + 20'000'000 + apart / 10;
 }
 
 std::string SyntheticJob::dump(int rank) const {

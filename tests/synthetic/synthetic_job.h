@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,20 @@ struct JobOptions {
   bool json = false;
   bool node_folders = false;       // node003/nccl_trace_rank_24
   std::int64_t clock_skew_ms = 0;  // at most, between nodes
-  // A dump taken while the job still runs; otherwise after its end, or when its
-  // hang has timed out.
+  // How many times longer computing and communicating take, and by how much one
+  // rank's work may exceed another's.
+  std::int64_t compute_scale = 1;
+  std::int64_t operation_scale = 1;
+  int uneven_percent = 0;
+
+  // When the ranks dump: while the job still runs, each at its own moment
+  // within a window; otherwise after its end, or when its hang has timed out.
   bool running = false;
+  std::int64_t window_ms = 10;
+  // Ranks that dumped while the job still moved: innocent ones, and culprits
+  // that raised an exception and dumped on their way out.
+  int early = 0;
+  bool culprits_early = false;
 
   // Dumps of innocent ranks that went wrong.
   int missing = 0;
@@ -46,6 +58,9 @@ struct JobOptions {
   int cut = 0;
 
   FaultKind fault = FaultKind::kHealthy;
+  // More ranks with a fault of their own. Those that the first fault keeps from
+  // getting there don't count.
+  std::vector<FaultKind> more_faults = {};
   int culprit = -1;  // -1: any
   bool whole_node = false;
 
@@ -79,6 +94,9 @@ class SyntheticJob {
         schedule_(std::move(schedule)) {}
 
   RecorderOptions recorder_of(int rank) const;
+  std::int64_t dump_time(int rank, const RecorderOptions& recorder) const;
+  void add_second_faults(const std::vector<Planned>& planned);
+  void choose_early(const std::vector<int>& involved, Random& random);
   void lose_dumps(const std::vector<int>& involved, Random& random);
 
   JobOptions options_;
@@ -86,6 +104,7 @@ class SyntheticJob {
   Schedule schedule_;
   Simulated simulated_;
   Truth truth_;
+  std::set<int> early_;
 };
 
 Result<SyntheticJob> make_job(const JobOptions& options);
