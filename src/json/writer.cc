@@ -164,14 +164,22 @@ void JsonWriter::integer(std::int64_t number) {
   if (number > kExact || number < -kExact)
     quoted_integer(number);
   else
-    literal(Digits(number).text());
+    plain_integer(number);
 }
 
 void JsonWriter::integer(std::uint64_t number) {
   if (number > std::uint64_t{kExact})
     quoted_integer(number);
   else
-    literal(Digits(number).text());
+    plain_integer(number);
+}
+
+void JsonWriter::plain_integer(std::int64_t number) {
+  literal(Digits(number).text());
+}
+
+void JsonWriter::plain_integer(std::uint64_t number) {
+  literal(Digits(number).text());
 }
 
 void JsonWriter::quoted_integer(std::int64_t number) {

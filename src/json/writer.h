@@ -97,6 +97,14 @@ class JsonWriter {
   void value(std::string_view bytes) { text(bytes); }
   void value(const char* bytes) { text(bytes); }
 
+  // An integer that is a number whatever its size, as other formats want it.
+  void number(std::signed_integral auto integer) {
+    plain_integer(std::int64_t{integer});
+  }
+  void number(std::unsigned_integral auto integer) {
+    plain_integer(std::uint64_t{integer});
+  }
+
   template <class T>
   void field(std::string_view name, const T& item) {
     key(name);
@@ -154,6 +162,8 @@ class JsonWriter {
     else
       value(nullptr);
   }
+  void plain_integer(std::int64_t number);
+  void plain_integer(std::uint64_t number);
   void quoted_integer(std::int64_t number);
   void quoted_integer(std::uint64_t number);
   // Returns whether it was written as it is.

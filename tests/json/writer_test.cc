@@ -81,6 +81,16 @@ TEST(JsonWriter, WritesIntegersThatReadersWouldRoundAsText) {
   EXPECT_EQ(written(std::uint8_t{7}), "7");
 }
 
+TEST(JsonWriter, WritesNumbersOfAnySizeForOtherFormats) {
+  EXPECT_EQ(json_text([](JsonWriter& json) {
+              json.array();
+              json.number(std::numeric_limits<std::uint64_t>::max());
+              json.number(std::numeric_limits<std::int64_t>::min());
+              json.end();
+            }),
+            "[18446744073709551615,-9223372036854775808]");
+}
+
 TEST(JsonWriter, WritesTimesAndIdsAsText) {
   EXPECT_EQ(json_text([](JsonWriter& json) {
               json.object();
