@@ -39,6 +39,22 @@ void write_findings(std::span<const Finding> findings, const Terminal& terminal,
   }
 }
 
+void write_finding(const Finding& finding, JsonWriter& json) {
+  json.object();
+  json.field("kind", finding.kind);
+  json.field("severity", severity_name(finding.severity));
+  json.field("message", finding.message);
+  json.field("where", finding.where);
+  json.end();
+}
+
+void write_findings(std::span<const Finding> findings, JsonWriter& json) {
+  json.array("findings");
+  for (const Finding& finding : findings)
+    write_finding(finding, json);
+  json.end();
+}
+
 void write_finding_json(const Finding& finding, Output& out) {
   out += "{";
   write_json_field("kind", finding.kind, out);

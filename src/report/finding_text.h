@@ -7,6 +7,7 @@
 #include "base/finding.h"
 #include "base/output.h"
 #include "base/terminal.h"
+#include "json/writer.h"
 
 namespace postflight {
 
@@ -15,8 +16,12 @@ void write_findings(std::span<const Finding> findings, const Terminal& terminal,
                     Output& out);
 
 // One of them as a JSON object.
+void write_finding(const Finding& finding, JsonWriter& json);
+// "findings", the array that every JSON answer has.
+void write_findings(std::span<const Finding> findings, JsonWriter& json);
+
+// The same for answers that are not written by a JsonWriter yet.
 void write_finding_json(const Finding& finding, Output& out);
-// Findings as the array that every JSON answer has.
 void write_findings_json(std::span<const Finding> findings, Output& out);
 
 // A JSON string; if the text was not UTF-8, "key" is followed by

@@ -9,7 +9,8 @@ namespace postflight {
 
 void write_entries_json(const Job& job, const EntryFilter& filter,
                         Output& out) {
-  constexpr std::string_view kBegin = "{\"schema\":\"postflight.entries/1\",";
+  constexpr std::string_view kSchema = "postflight.entries/1";
+  JsonWriter json(out);
   EntryFieldsJson fields(job, true);
   for (const RankDump& dump : job.ranks) {
     if (!filter.takes(dump.rank))
@@ -17,17 +18,17 @@ void write_entries_json(const Job& job, const EntryFilter& filter,
     for (std::uint32_t i = 0; i < dump.entries.size(); ++i) {
       if (!filter.takes(dump.entries[i]))
         continue;
-      out += kBegin;
-      fields.write(dump, i, out);
-      out += "}\n";
+      json.begin(kSchema);
+      fields.write(dump, i, json);
+      json.finish();
     }
   }
   const std::vector<Finding> findings = job.all_findings();
   for (const Finding& finding : findings) {
-    out += kBegin;
-    out += "\"finding\":";
-    write_finding_json(finding, out);
-    out += "}\n";
+    json.begin(kSchema);
+    json.key("finding");
+    write_finding(finding, json);
+    json.finish();
   }
 }
 

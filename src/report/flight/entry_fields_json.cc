@@ -4,49 +4,33 @@
 #include <span>
 #include <string_view>
 
-#include <fmt/format.h>
-
-#include "base/json_string.h"
-#include "report/finding_text.h"
 #include "report/flight/call_text.h"
-#include "report/json_number.h"
 
 namespace postflight {
 namespace {
 
-// "key":"text", with the mark for bytes that are no UTF-8.
-std::string text_field(std::string_view key, std::string_view text) {
-  std::string field;
-  {
-    Output out([&field](std::string_view piece) { field += piece; });
-    write_json_field(key, text, out);
-  }
-  return field;
+void write_dtypes(std::string_view name, const Job& job, DtypesId dtypes,
+                  JsonWriter& json) {
+  json.array(name, job.tables.dtypes(dtypes),
+             [&job](TextId id) { return job.text(id); });
 }
 
-std::string dtypes_field(const Job& job, std::string_view key,
-                         DtypesId dtypes) {
-  std::string field = fmt::format("\"{}\":[", key);
-  bool exact = true;
-  bool first = true;
-  for (const TextId name : job.tables.dtypes(dtypes)) {
-    field += first ? "" : ",";
-    first = false;
-    exact = append_json_string(job.text(name), field) && exact;
-  }
-  return field + (exact ? "]" : fmt::format("],\"{}_escaped\":true", key));
-}
-
-std::string sizes_field(const Job& job, std::string_view key, SizesId sizes) {
-  std::string field = fmt::format("\"{}\":[", key);
+void write_sizes(std::string_view name, const Job& job, SizesId sizes,
+                 JsonWriter& json) {
+  json.array(name);
   const auto shapes = job.tables.shapes(sizes);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    field += i == 0 ? "[" : ",[";
-    for (std::size_t j = 0; j < shapes[i].size(); ++j)
-      field += (j == 0 ? "" : ",") + json_integer(shapes[i][j]);
-    field += "]";
+    json.array();
+    for (const std::int64_t size : shapes[i])
+      json.value(size);
+    json.end();
   }
-  return field + "]";
+  json.end();
+}
+
+// Dumps have 0 for a time that was not recorded.
+std::optional<std::int64_t> recorded(std::int64_t time) {
+  return time == 0 ? std::nullopt : std::optional(time);
 }
 
 }  // namespace
@@ -63,83 +47,96 @@ const std::string& EntryFieldsJson::call(CallId id) {
     return text;
   const Call& call = job_.tables.call(id);
   const Operation operation = job_.operation(call);
-  text = fmt::format(
-      "\"group_id\":{},{},{},\"local_group\":{},{},{},{},\"point_to_point\":{},"
-      "{},{},{},{},\"timeout_ms\":{}",
-      call.group.value, text_field("group", job_.text(call.group_name)),
-      text_field("group_description", job_.text(call.group_description)),
-      json_id(call.local_group), text_field("name", job_.text(call.name)),
-      text_field("backend", operation.backend),
-      text_field("operation", operation.name), call.point_to_point != 0,
-      sizes_field(job_, "input_sizes", call.inputs),
-      dtypes_field(job_, "input_dtypes", call.input_dtypes),
-      sizes_field(job_, "output_sizes", call.outputs),
-      dtypes_field(job_, "output_dtypes", call.output_dtypes),
-      json_integer(call.timeout_ms));
+  text = json_text([&](JsonWriter& json) {
+    json.object();
+    json.field("group_id", call.group.value);
+    json.field("group", job_.text(call.group_name));
+    json.field("group_description", job_.text(call.group_description));
+    json.id("local_group", call.local_group);
+    json.field("name", job_.text(call.name));
+    json.field("backend", operation.backend);
+    json.field("operation", operation.name);
+    json.field("point_to_point", call.point_to_point != 0);
+    write_sizes("input_sizes", job_, call.inputs, json);
+    write_dtypes("input_dtypes", job_, call.input_dtypes, json);
+    write_sizes("output_sizes", job_, call.outputs, json);
+    write_dtypes("output_dtypes", job_, call.output_dtypes, json);
+    json.field("timeout_ms", call.timeout_ms);
+    json.end();
+  });
   return text;
 }
 
 const std::string& EntryFieldsJson::stack(StackId id) {
   std::string& text = stacks_[id.value];
   if (text.empty())
-    text = stacks_inline_ ? frames_json(job_, id)
-                          : fmt::format("\"stack_id\":{}", id.value);
+    text = json_text([&](JsonWriter& json) {
+      json.object();
+      if (stacks_inline_)
+        write_stack(job_, id, json);
+      else
+        json.field("stack_id", id.value);
+      json.end();
+    });
   return text;
 }
 
 void EntryFieldsJson::write(const RankDump& dump, std::uint32_t position,
-                            Output& out) {
+                            JsonWriter& json) {
   const Entry entry = dump.entries[position];
   const Thread& thread = job_.tables.thread(entry.thread);
-  out += fmt::format(
-      "\"rank\":{},\"position\":{},\"record_id\":{},{},\"sequence\":{},"
-      "\"p2p_sequence\":{},\"operation_id\":{},\"state\":\"{}\",\"retired\":{},"
-      "\"created_ns\":{},\"started_ns\":{},\"completed_ns\":{},"
-      "\"duration_ms\":{},{},{},",
-      dump.rank.value, position, json_id(entry.record_id), call(entry.call),
-      json_integer(entry.sequence), json_integer(entry.p2p_sequence),
-      json_id(entry.operation_id), state_name(entry.state), entry.retired,
-      json_time(entry.created), json_time(entry.started),
-      json_time(entry.completed),
-      entry.duration_ms == -1 ? "null" : json_double(entry.duration_ms),
-      text_field("thread_name", job_.text(thread.name)),
-      text_field("thread_id", job_.text(thread.id)));
-  out += stack(entry.stack);
+  json.field("rank", dump.rank.value);
+  json.field("position", position);
+  json.id("record_id", entry.record_id);
+  json.members(call(entry.call));
+  json.field("sequence", entry.sequence);
+  json.field("p2p_sequence", entry.p2p_sequence);
+  json.id("operation_id", entry.operation_id);
+  json.field("state", state_name(entry.state));
+  json.field("retired", entry.retired);
+  json.time("created_ns", recorded(entry.created));
+  json.time("started_ns", recorded(entry.started));
+  json.time("completed_ns", recorded(entry.completed));
+  if (entry.duration_ms == -1)
+    json.field("duration_ms", nullptr);
+  else
+    json.field("duration_ms", entry.duration_ms);
+  json.field("thread_name", job_.text(thread.name));
+  json.field("thread_id", job_.text(thread.id));
+  json.members(stack(entry.stack));
   std::vector<Extra> extras;
   for (auto own = std::ranges::lower_bound(dump.entry_extras, position, {},
                                            &EntryExtra::entry);
        own != dump.entry_extras.end() && own->entry == position; ++own)
     extras.push_back(own->extra);
-  write_extras_json(job_, extras, out);
+  write_extras(job_, extras, json);
 }
 
-void write_extras_json(const Job& job, const std::vector<Extra>& extras,
-                       Output& out) {
+void write_extras(const Job& job, const std::vector<Extra>& extras,
+                  JsonWriter& json) {
   if (extras.empty())
     return;
-  out += ",\"extras\":[";
-  for (std::size_t i = 0; i < extras.size(); ++i) {
-    out += i == 0 ? "{" : ",{";
-    write_json_field("key", job.text(extras[i].key), out);
-    out += ",";
-    write_json_field("value", job.text(extras[i].value), out);
-    out += "}";
+  json.array("extras");
+  for (const Extra& extra : extras) {
+    json.object();
+    json.field("key", job.text(extra.key));
+    json.field("value", job.text(extra.value));
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
-std::string frames_json(const Job& job, StackId stack) {
-  std::string text = "\"stack\":[";
-  bool first = true;
+void write_stack(const Job& job, StackId stack, JsonWriter& json) {
+  json.array("stack");
   for (const FrameId id : job.tables.stack(stack)) {
     const Frame& frame = job.tables.frame(id);
-    text += first ? "{" : ",{";
-    first = false;
-    text += fmt::format(
-        "{},{},\"line\":{}}}", text_field("function", job.text(frame.function)),
-        text_field("file", job.text(frame.file)), json_integer(frame.line));
+    json.object();
+    json.field("function", job.text(frame.function));
+    json.field("file", job.text(frame.file));
+    json.field("line", frame.line);
+    json.end();
   }
-  return text + "]";
+  json.end();
 }
 
 }  // namespace postflight

@@ -4,19 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "base/output.h"
 #include "flight/model/job.h"
+#include "json/writer.h"
 
 namespace postflight {
 
-// Entries as JSON members, "rank":0,"position":3,... without braces. What many
-// entries share is made into text once.
+// Writes the fields of entries into the object that is open. What many entries
+// share is made into text once.
 class EntryFieldsJson {
  public:
   // `stacks_inline`: frames with each entry, instead of the stack's number.
   EntryFieldsJson(const Job& job, bool stacks_inline);
 
-  void write(const RankDump& dump, std::uint32_t position, Output& out);
+  void write(const RankDump& dump, std::uint32_t position, JsonWriter& json);
 
  private:
   const std::string& call(CallId id);
@@ -28,11 +28,11 @@ class EntryFieldsJson {
   std::vector<std::string> stacks_;
 };
 
-// ,"extras":[{"key":"a","value":"b"}], or nothing if there are none.
-void write_extras_json(const Job& job, const std::vector<Extra>& extras,
-                       Output& out);
+// "extras":[{"key":"a","value":"b"}], or nothing if there are none.
+void write_extras(const Job& job, const std::vector<Extra>& extras,
+                  JsonWriter& json);
 
 // "stack":[{"function":"f","file":"g","line":1}].
-std::string frames_json(const Job& job, StackId stack);
+void write_stack(const Job& job, StackId stack, JsonWriter& json);
 
 }  // namespace postflight

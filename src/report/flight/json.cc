@@ -5,187 +5,178 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "json/writer.h"
 #include "report/finding_text.h"
 #include "report/flight/entry_fields_json.h"
-#include "report/json_number.h"
 
 namespace postflight {
 namespace {
 
-// Puts a comma before every item of a list but the first.
-class Separator {
- public:
-  std::string_view next() {
-    const std::string_view text = first_ ? "" : ",";
-    first_ = false;
-    return text;
-  }
-
- private:
-  bool first_ = true;
-};
-
-std::string ranks_json(std::span<const Rank> ranks) {
-  std::string text = "[";
-  for (const Rank rank : ranks)
-    text += fmt::format("{}{}", text.size() == 1 ? "" : ",", rank.value);
-  return text + "]";
-}
-
-std::string known_rank(Rank rank) {
-  return rank.value < 0 ? "null" : fmt::format("{}", rank.value);
+void write_known_rank(std::string_view name, Rank rank, JsonWriter& json) {
+  if (rank.value < 0)
+    json.field(name, nullptr);
+  else
+    json.field(name, rank.value);
 }
 
 class FlightJson {
  public:
   FlightJson(const Job& job, const CollectiveTable& table, Output& out)
-      : job_(job), table_(table), out_(out) {}
+      : job_(job), table_(table), json_(out) {}
 
   void write() {
-    out_ += "{\"schema\":\"postflight.fr-trace/1\",\"ranks\":[";
+    json_.begin("postflight.fr-trace/1");
     write_ranks();
-    out_ += fmt::format("],\"without_dump\":{},\"groups\":[",
-                        ranks_json(job_.without_dump()));
+    json_.array("without_dump", job_.without_dump(), &Rank::value);
     write_groups();
-    out_ += "],\"stacks\":[";
     write_stacks();
-    out_ += "],\"entries\":[";
     write_entries();
-    out_ += "],\"collectives\":[";
     write_collectives();
-    out_ += "],\"first_pending\":[";
     write_first_pending();
-    out_ += "],\"findings\":";
-    const std::vector<Finding> findings = job_.all_findings();
-    write_findings_json(findings, out_);
-    out_ += "}\n";
+    write_findings(job_.all_findings(), json_);
+    json_.finish();
   }
 
  private:
   void write_ranks() {
-    Separator comma;
+    json_.array("ranks");
     for (const RankDump& dump : job_.ranks) {
-      out_ += comma.next();
-      out_ += fmt::format("{{\"rank\":{},", dump.rank.value);
-      write_json_field("host", dump.host, out_);
-      out_ += ",";
-      write_json_field("file", dump.file, out_);
-      out_ += fmt::format(",\"format\":\"{}\",", dump.json ? "json" : "pickle");
-      write_json_field("version", job_.text(dump.version), out_);
-      out_ += ",";
-      write_json_field("library", job_.text(dump.library), out_);
-      out_ += fmt::format(
-          ",\"complete\":{},\"ring_start\":{},\"entries\":{},\"statuses\":[",
-          dump.complete,
-          dump.entries.empty() ? "null" : json_id(dump.entries[0].record_id),
-          dump.entries.size());
-      Separator between;
+      json_.object();
+      json_.field("rank", dump.rank.value);
+      json_.field("host", dump.host);
+      json_.field("file", dump.file);
+      json_.field("format", dump.json ? "json" : "pickle");
+      json_.field("version", job_.text(dump.version));
+      json_.field("library", job_.text(dump.library));
+      json_.field("complete", dump.complete);
+      if (dump.entries.empty())
+        json_.field("ring_start", nullptr);
+      else
+        json_.id("ring_start", dump.entries[0].record_id);
+      json_.field("entries", dump.entries.size());
+      json_.array("statuses");
       for (const GroupStatus& status : dump.statuses) {
-        out_ += between.next();
-        out_ += fmt::format(
-            "{{\"local_group\":{},\"last_enqueued\":{},\"last_started\":{},"
-            "\"last_completed\":{}}}",
-            json_id(status.local_group), json_integer(status.last_enqueued),
-            json_integer(status.last_started),
-            json_integer(status.last_completed));
+        json_.object();
+        json_.id("local_group", status.local_group);
+        json_.field("last_enqueued", status.last_enqueued);
+        json_.field("last_started", status.last_started);
+        json_.field("last_completed", status.last_completed);
+        json_.end();
       }
-      out_ += "]";
-      write_extras_json(job_, dump.extras, out_);
-      out_ += "}";
+      json_.end();
+      write_extras(job_, dump.extras, json_);
+      json_.end();
     }
+    json_.end();
   }
 
   void write_groups() {
-    for (std::uint32_t g = 0; g < job_.groups.size(); ++g) {
-      const Group& group = job_.groups[g];
-      out_ += fmt::format("{}{{\"id\":{},", g == 0 ? "" : ",", g);
-      write_json_field("name", job_.text(group.name), out_);
-      out_ += ",";
-      write_json_field("description", job_.text(group.description), out_);
-      out_ += fmt::format(",\"configured\":{},\"ranks\":{}}}", group.configured,
-                          ranks_json(group.members));
+    json_.array("groups");
+    for (std::size_t id = 0; id < job_.groups.size(); ++id) {
+      const Group& group = job_.groups[id];
+      json_.object();
+      json_.field("id", id);
+      json_.field("name", job_.text(group.name));
+      json_.field("description", job_.text(group.description));
+      json_.field("configured", group.configured);
+      json_.array("ranks", group.members, &Rank::value);
+      json_.end();
     }
+    json_.end();
   }
 
   void write_stacks() {
-    for (std::uint32_t id = 0; id < job_.tables.stack_count(); ++id)
-      out_ += fmt::format("{}{{\"id\":{},{}}}", id == 0 ? "" : ",", id,
-                          frames_json(job_, {id}));
+    json_.array("stacks");
+    for (std::uint32_t id = 0; id < job_.tables.stack_count(); ++id) {
+      json_.object();
+      json_.field("id", id);
+      write_stack(job_, {id}, json_);
+      json_.end();
+    }
+    json_.end();
   }
 
   void write_entries() {
     EntryFieldsJson fields(job_, false);
-    Separator comma;
     std::uint64_t id = 0;
+    json_.array("entries");
     for (std::size_t r = 0; r < job_.ranks.size(); ++r) {
       first_entry_.push_back(id);
       for (std::uint32_t i = 0; i < job_.ranks[r].entries.size(); ++i) {
-        out_ += comma.next();
-        out_ += fmt::format("{{\"id\":{},", id);
-        fields.write(job_.ranks[r], i, out_);
+        json_.object();
+        json_.field("id", id++);
+        fields.write(job_.ranks[r], i, json_);
+        json_.field("role", role_name(table_.roles[r].roles[i]));
         const std::uint32_t end = table_.roles[r].ends[i];
-        out_ += fmt::format(",\"role\":\"{}\",\"batch_end\":{}}}",
-                            role_name(table_.roles[r].roles[i]),
-                            end == EntryRoles::kNone
-                                ? "null"
-                                : fmt::format("{}", first_entry_[r] + end));
-        ++id;
+        if (end == EntryRoles::kNone)
+          json_.field("batch_end", nullptr);
+        else
+          json_.field("batch_end", first_entry_[r] + end);
+        json_.end();
       }
     }
+    json_.end();
   }
 
   void write_collectives() {
-    for (std::size_t i = 0; i < table_.collectives.size(); ++i) {
-      const Collective& row = table_.collectives[i];
-      out_ += fmt::format(
-          "{}{{\"id\":{},\"group_id\":{},\"kind\":\"{}\",\"sequence\":{},"
-          "\"source\":{},\"destination\":{},",
-          i == 0 ? "" : ",", i, row.group.value,
-          row.message ? "message" : "collective", json_integer(row.sequence),
-          known_rank(row.source), known_rank(row.destination));
-      write_json_field("name", job_.text(job_.tables.call(row.call).name),
-                       out_);
-      out_ += fmt::format(
-          ",\"difference\":{},\"majority\":{},\"expected\":{},\"joined\":{},"
-          "\"absent\":{},\"no_dump\":{},\"unknown\":{},\"scheduled\":{},"
-          "\"started\":{},\"completed\":{},\"pending\":{},\"matches\":[",
-          row.difference == Difference::kNone
-              ? "null"
-              : fmt::format("\"{}\"", difference_name(row.difference)),
-          row.majority, row.expected, row.joined, row.absent, row.without_dump,
-          row.unknown(), row.scheduled, row.started, row.completed,
-          row.pending);
+    json_.array("collectives");
+    for (std::size_t id = 0; id < table_.collectives.size(); ++id) {
+      const Collective& row = table_.collectives[id];
+      json_.object();
+      json_.field("id", id);
+      json_.field("group_id", row.group.value);
+      json_.field("kind", row.message ? "message" : "collective");
+      json_.field("sequence", row.sequence);
+      write_known_rank("source", row.source, json_);
+      write_known_rank("destination", row.destination, json_);
+      json_.field("name", job_.text(job_.tables.call(row.call).name));
+      if (row.difference == Difference::kNone)
+        json_.field("difference", nullptr);
+      else
+        json_.field("difference", difference_name(row.difference));
+      json_.field("majority", row.majority);
+      json_.field("expected", row.expected);
+      json_.field("joined", row.joined);
+      json_.field("absent", row.absent);
+      json_.field("no_dump", row.without_dump);
+      json_.field("unknown", row.unknown());
+      json_.field("scheduled", row.scheduled);
+      json_.field("started", row.started);
+      json_.field("completed", row.completed);
+      json_.field("pending", row.pending);
+      json_.array("matches");
       for (std::uint64_t m = 0; m < row.match_count; ++m) {
         const Match& match = table_.matches[row.first_match + m];
-        out_ += fmt::format("{}{{\"entry\":{},\"rank\":{},\"agrees\":{}}}",
-                            m == 0 ? "" : ",",
-                            first_entry_[match.rank] + match.entry,
-                            job_.ranks[match.rank].rank.value, match.agrees);
+        json_.object();
+        json_.field("entry", first_entry_[match.rank] + match.entry);
+        json_.field("rank", job_.ranks[match.rank].rank.value);
+        json_.field("agrees", match.agrees);
+        json_.end();
       }
-      out_ += "]}";
+      json_.end();
+      json_.end();
     }
+    json_.end();
   }
 
   // The first collective of each group that somebody waits in, as its place
   // among the collectives.
   void write_first_pending() {
-    Separator comma;
     std::optional<GroupId> last;
+    json_.array("first_pending");
     for (std::size_t i = 0; i < table_.collectives.size(); ++i) {
       const Collective& row = table_.collectives[i];
       if (row.message || row.pending == 0 || row.group == last)
         continue;
       last = row.group;
-      out_ += comma.next();
-      out_ += fmt::format("{}", i);
+      json_.value(i);
     }
+    json_.end();
   }
 
   const Job& job_;
   const CollectiveTable& table_;
-  Output& out_;
+  JsonWriter json_;
   std::vector<std::uint64_t> first_entry_;  // the number of each rank's first
 };
 

@@ -1,164 +1,144 @@
-#include <fmt/format.h>
-
 #include "flight/diagnosis/stack_story.h"
+#include "json/writer.h"
 #include "report/finding_text.h"
 #include "report/flight/trace_text.h"
 
 namespace postflight {
 namespace {
 
-std::string numbers(std::span<const Rank> ranks) {
-  std::string text = "[";
-  for (const Rank& rank : ranks) {
-    if (&rank != ranks.data())
-      text += ',';
-    text += fmt::format("{}", rank.value);
-  }
-  return text + "]";
-}
-
-void write_entry(const Job& job, const Entry& entry, Output& out) {
+void write_entry(const Job& job, const Entry& entry, JsonWriter& json) {
   const Call& call = job.call(entry);
-  out += fmt::format("\"record_id\":\"{}\",", entry.record_id);
-  write_json_field("group", job.text(job.group(call.group).name), out);
-  out += ",";
-  write_json_field("operation", job.text(call.name), out);
-  out += fmt::format(
-      ",\"sequence\":{},\"p2p_sequence\":{},\"state\":\"{}\","
-      "\"retired\":{},\"created_ns\":\"{}\"",
-      entry.sequence, entry.p2p_sequence, state_name(entry.state),
-      entry.retired, entry.created);
-  out += ",\"place\":";
-  if (const Frame* const frame = own_frame(job, entry.stack)) {
-    out += "{";
-    write_json_field("function", job.text(frame->function), out);
-    out += ",";
-    write_json_field("file", job.text(frame->file), out);
-    out += fmt::format(",\"line\":{}}}", frame->line);
-  } else {
-    out += "null";
-  }
+  json.id("record_id", entry.record_id);
+  json.field("group", job.text(job.group(call.group).name));
+  json.field("operation", job.text(call.name));
+  json.field("sequence", entry.sequence);
+  json.field("p2p_sequence", entry.p2p_sequence);
+  json.field("state", state_name(entry.state));
+  json.field("retired", entry.retired);
+  json.time("created_ns", entry.created);
+  const Frame* const frame = own_frame(job, entry.stack);
+  if (frame == nullptr)
+    return json.field("place", nullptr);
+  json.object("place");
+  json.field("function", job.text(frame->function));
+  json.field("file", job.text(frame->file));
+  json.field("line", frame->line);
+  json.end();
 }
 
-void write_entry_at(const Job& job, Rank rank,
-                    std::optional<std::uint32_t> entry, Output& out) {
+void write_entry_at(std::string_view name, const Job& job, Rank rank,
+                    std::optional<std::uint32_t> entry, JsonWriter& json) {
   const RankDump* const dump = job.find(rank);
-  if (dump == nullptr || !entry) {
-    out += "null";
-    return;
-  }
-  out += "{";
-  write_entry(job, dump->entries[*entry], out);
-  out += "}";
+  if (dump == nullptr || !entry)
+    return json.field(name, nullptr);
+  json.object(name);
+  write_entry(job, dump->entries[*entry], json);
+  json.end();
 }
 
-void write_verdict(const Job& job, const Verdict& verdict, Output& out) {
-  out += fmt::format("{{\"kind\":\"{}\",\"culprits\":{},\"confidence\":\"{}\",",
-                     kind_name(verdict.kind), numbers(verdict.culprits),
-                     confidence_name(verdict.confidence));
-  write_json_field("summary", verdict.summary, out);
-  out += ",";
+void write_text_or_null(std::string_view name, std::string_view text,
+                        JsonWriter& json) {
+  if (text.empty())
+    json.field(name, nullptr);
+  else
+    json.field(name, text);
+}
+
+void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
+  json.object("verdict");
+  json.field("kind", kind_name(verdict.kind));
+  json.array("culprits", verdict.culprits, &Rank::value);
+  json.field("confidence", confidence_name(verdict.confidence));
+  json.field("summary", verdict.summary);
   if (verdict.group)
-    write_json_field("group", job.text(job.group(*verdict.group).name), out);
+    json.field("group", job.text(job.group(*verdict.group).name));
   else
-    out += "\"group\":null";
-  out += ",";
-  if (!verdict.operation.empty())
-    write_json_field("operation", verdict.operation, out);
-  else
-    out += "\"operation\":null";
-  out += verdict.sequence ? fmt::format(",\"sequence\":{}", *verdict.sequence)
-                          : ",\"sequence\":null";
-  out += fmt::format(",\"pending\":{},\"evidence\":[", verdict.pending);
+    json.field("group", nullptr);
+  write_text_or_null("operation", verdict.operation, json);
+  json.field("sequence", verdict.sequence);
+  json.field("pending", verdict.pending);
+  json.array("evidence");
   for (const Evidence& evidence : verdict.evidence) {
-    if (&evidence != verdict.evidence.data())
-      out += ",";
-    out += fmt::format("{{\"rank\":{},", evidence.rank.value);
-    write_json_field("role", evidence.role, out);
-    out += ",\"entry\":";
-    write_entry_at(job, evidence.rank, evidence.entry, out);
-    out += "}";
+    json.object();
+    json.field("rank", evidence.rank.value);
+    json.field("role", evidence.role);
+    write_entry_at("entry", job, evidence.rank, evidence.entry, json);
+    json.end();
   }
-  out += "]}";
+  json.end();
+  json.end();
 }
 
-void write_ranks(const Job& job, const Verdict& verdict, Output& out) {
-  out += "[";
+void write_ranks(const Job& job, const Verdict& verdict, JsonWriter& json) {
+  json.array("ranks");
   for (const RankStanding& one : verdict.ranks) {
-    if (&one != verdict.ranks.data())
-      out += ",";
-    out += fmt::format("{{\"rank\":{},", one.rank.value);
-    if (const std::string_view host = job.host_of(one.rank); !host.empty())
-      write_json_field("host", host, out);
-    else
-      out += "\"host\":null";
-    out += fmt::format(",\"state\":\"{}\",\"waiting_for\":{},\"last\":",
-                       standing_name(one.standing), numbers(one.waiting_for));
-    write_entry_at(job, one.rank, one.entry, out);
-    out += "}";
+    json.object();
+    json.field("rank", one.rank.value);
+    write_text_or_null("host", job.host_of(one.rank), json);
+    json.field("state", standing_name(one.standing));
+    json.array("waiting_for", one.waiting_for, &Rank::value);
+    write_entry_at("last", job, one.rank, one.entry, json);
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
-void write_groups(const Job& job, Output& out) {
-  out += "[";
+void write_groups(const Job& job, JsonWriter& json) {
+  json.array("groups");
   for (const Group& group : job.groups) {
-    if (&group != job.groups.data())
-      out += ",";
-    out += "{";
-    write_json_field("name", job.text(group.name), out);
-    out += ",";
-    write_json_field("description", job.text(group.description), out);
-    out += fmt::format(",\"ranks\":{},\"configured\":{}}}",
-                       numbers(group.members), group.configured);
+    json.object();
+    json.field("name", job.text(group.name));
+    json.field("description", job.text(group.description));
+    json.array("ranks", group.members, &Rank::value);
+    json.field("configured", group.configured);
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
-void write_dumps(const Job& job, Output& out) {
-  out += "[";
-  bool first = true;
+void write_dumps(const Job& job, JsonWriter& json) {
+  json.array("dumps");
   for (const RankDump& dump : job.ranks) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_json_field("file", dump.file, out);
-    out += fmt::format(",\"rank\":{},", dump.rank.value);
-    write_json_field("version", job.text(dump.version), out);
-    out += ",";
-    write_json_field("library", job.text(dump.library), out);
-    out += fmt::format(
-        ",\"format\":\"{}\",\"complete\":{},\"entries\":{},\"skipped\":null}}",
-        dump.json ? "json" : "pickle", dump.complete, dump.entries.size());
+    json.object();
+    json.field("file", dump.file);
+    json.field("rank", dump.rank.value);
+    json.field("version", job.text(dump.version));
+    json.field("library", job.text(dump.library));
+    json.field("format", dump.json ? "json" : "pickle");
+    json.field("complete", dump.complete);
+    json.field("entries", dump.entries.size());
+    json.field("skipped", nullptr);
+    json.end();
   }
   for (const SkippedFile& file : job.skipped) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_json_field("file", file.file, out);
-    out += file.rank < 0 ? ",\"rank\":null"
-                         : fmt::format(",\"rank\":{}", file.rank);
-    out +=
-        ",\"version\":null,\"library\":null,\"format\":null,"
-        "\"complete\":false,\"entries\":0,";
-    write_json_field("skipped", file.reason, out);
-    out += "}";
+    json.object();
+    json.field("file", file.file);
+    if (file.rank < 0)
+      json.field("rank", nullptr);
+    else
+      json.field("rank", file.rank);
+    json.field("version", nullptr);
+    json.field("library", nullptr);
+    json.field("format", nullptr);
+    json.field("complete", false);
+    json.field("entries", 0);
+    json.field("skipped", file.reason);
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
 }  // namespace
 
 void write_trace_json(const Job& job, const Verdict& verdict, Output& out) {
-  out += "{\"schema\":\"postflight.trace/1\",\"verdict\":";
-  write_verdict(job, verdict, out);
-  out += ",\"findings\":";
-  write_findings_json(verdict.findings, out);
-  out += ",\"ranks\":";
-  write_ranks(job, verdict, out);
-  out += ",\"groups\":";
-  write_groups(job, out);
-  out += ",\"dumps\":";
-  write_dumps(job, out);
-  out += "}\n";
+  JsonWriter json(out);
+  json.begin("postflight.trace/1");
+  write_verdict(job, verdict, json);
+  write_findings(verdict.findings, json);
+  write_ranks(job, verdict, json);
+  write_groups(job, json);
+  write_dumps(job, json);
+  json.finish();
 }
 
 }  // namespace postflight
