@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "json/writer.h"
 
 namespace postflight {
 
@@ -11,8 +12,11 @@ Command version_command() {
           .declare = [](CommandArguments&) {
             return [](Session& session) {
               session.print(session.options().json
-                                ? "{\"schema\":\"postflight.version/1\","
-                                  "\"version\":\"" POSTFLIGHT_VERSION "\"}\n"
+                                ? json_text([](JsonWriter& json) {
+                                    json.begin("postflight.version/1");
+                                    json.field("version", POSTFLIGHT_VERSION);
+                                    json.finish();
+                                  })
                                 : "postflight " POSTFLIGHT_VERSION "\n");
               return Exit::kWell;
             };

@@ -2,9 +2,10 @@
 
 #include "base/escape.h"
 #include "base/units.h"
-#include "report/finding_text.h"
+#include "json/writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -61,24 +62,23 @@ std::string stream_summary(const StreamOutcome& outcome) {
 }
 
 void write_stream_json(const StreamOutcome& outcome, Output& out) {
-  out += fmt::format("{{\"schema\":\"postflight.stream.{}/1\",",
-                     outcome.encoded ? "encode" : "decode");
-  out += "\"transforms\":[";
-  for (std::size_t i = 0; i < outcome.transforms.size(); ++i)
-    out += fmt::format("{}\"{}\"", i == 0 ? "" : ",", outcome.transforms[i]);
-  out += "],";
-  write_json_field("input", outcome.input, out);
-  out += fmt::format(",\"input_bytes\":{},", outcome.input_bytes);
-  write_json_field("output", outcome.output, out);
-  out += fmt::format(
-      ",\"output_bytes\":{},\"seconds\":{:.6f},\"bytes_per_second\":{},",
-      outcome.output_bytes, seconds(outcome.duration),
-      bytes_per_second(outcome));
+  JsonWriter json(out);
+  json.begin(outcome.encoded ? "postflight.stream.encode/1"
+                             : "postflight.stream.decode/1");
+  json.array("transforms", outcome.transforms);
+  json.field("input", outcome.input);
+  json.field("input_bytes", outcome.input_bytes);
+  json.field("output", outcome.output);
+  json.field("output_bytes", outcome.output_bytes);
+  constexpr double kMicroseconds = 1e6;
+  json.field("seconds", std::round(seconds(outcome.duration) * kMicroseconds) /
+                            kMicroseconds);
+  json.field("bytes_per_second", bytes_per_second(outcome));
   if (outcome.damage.empty())
-    out += "\"damage\":null";
+    json.field("damage", nullptr);
   else
-    write_json_field("damage", outcome.damage, out);
-  out += "}\n";
+    json.field("damage", outcome.damage);
+  json.finish();
 }
 
 void write_transforms(std::span<const ExtensionType> types,
@@ -93,33 +93,34 @@ void write_transforms(std::span<const ExtensionType> types,
 }
 
 void write_transforms_json(std::span<const ExtensionType> types, Output& out) {
-  out += "{\"schema\":\"postflight.stream.list/1\",\"transforms\":[";
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const ExtensionType& type = types[i];
-    out += i == 0 ? "{" : ",{";
-    write_json_field("descriptor", descriptor_of(type), out);
-    out += ",";
-    write_json_field("summary", type.summary, out);
-    out += fmt::format(",\"seekable\":{},\"needs_key\":{},\"plugin\":",
-                       type.seekable, type.needs_key);
+  JsonWriter json(out);
+  json.begin("postflight.stream.list/1");
+  json.array("transforms");
+  for (const ExtensionType& type : types) {
+    json.object();
+    json.field("descriptor", descriptor_of(type));
+    json.field("summary", type.summary);
+    json.field("seekable", type.seekable);
+    json.field("needs_key", type.needs_key);
     if (type.origin.empty()) {
-      out += "null";
+      json.field("plugin", nullptr);
     } else {
-      out += "{";
-      write_json_field("file", type.origin, out);
-      out += "}";
+      json.object("plugin");
+      json.field("file", type.origin);
+      json.end();
     }
-    out += ",\"parameters\":[";
-    for (std::size_t j = 0; j < type.parameters.size(); ++j) {
-      out += j == 0 ? "{" : ",{";
-      write_json_field("name", type.parameters[j].name, out);
-      out += ",";
-      write_json_field("summary", type.parameters[j].summary, out);
-      out += "}";
+    json.array("parameters");
+    for (const ExtensionType::Parameter& parameter : type.parameters) {
+      json.object();
+      json.field("name", parameter.name);
+      json.field("summary", parameter.summary);
+      json.end();
     }
-    out += "]}";
+    json.end();
+    json.end();
   }
-  out += "]}\n";
+  json.end();
+  json.finish();
 }
 
 }  // namespace postflight

@@ -3,8 +3,8 @@
 
 #include "base/display_width.h"
 #include "base/escape.h"
+#include "json/writer.h"
 #include "pickle/disassembler.h"
-#include "report/finding_text.h"
 #include "report/pickle/report.h"
 
 namespace postflight {
@@ -63,41 +63,39 @@ void write_disassembly(std::string_view name, const PickleFile& file,
 
 void write_disassembly_json(std::string_view name, const PickleFile& file,
                             Output& out) {
-  out += "{\"schema\":\"postflight.pickle.disassembly/1\",";
-  write_json_field("file", name, out);
-  out += ",\"pickles\":[";
-  bool first_pickle = true;
+  JsonWriter json(out);
+  json.begin("postflight.pickle.disassembly/1");
+  json.field("file", name);
+  json.array("pickles");
   for (const LoadedPickle& loaded : file.pickles) {
-    out += first_pickle ? "{" : ",{";
-    first_pickle = false;
-    write_json_field("where", loaded.where, out);
-    out += ",\"instructions\":[";
+    json.object();
+    json.field("where", loaded.where);
+    json.array("instructions");
     Disassembler disassembler(loaded.bytes);
-    std::string error;
-    for (bool first = true;; first = false) {
+    std::optional<std::string> error;
+    for (;;) {
       const Result<std::optional<Instruction>> next = disassembler.next();
       if (!next)
-        error = std::string(next.error().message());
+        error = next.error().message();
       if (!next || !*next)
         break;
       const Instruction& instruction = **next;
-      out += fmt::format("{}{{\"offset\":{},\"size\":{},\"name\":\"{}\",",
-                         first ? "" : ",", instruction.offset, instruction.size,
-                         instruction.info->name);
-      if (instruction.kind == Kind::kNone)
-        out += "\"argument\":\"\"";
-      else
-        write_json_field("argument", argument_text(instruction), out);
-      out += "}";
+      json.object();
+      json.field("offset", instruction.offset);
+      json.field("size", instruction.size);
+      json.field("name", instruction.info->name);
+      json.field("argument", instruction.kind == Kind::kNone
+                                 ? std::string()
+                                 : argument_text(instruction));
+      json.end();
     }
-    out += "]";
-    if (!error.empty()) {
-      out += ",";
-      write_json_field("error", error, out);
-    }
-    out += "}";
+    json.end();
+    if (error)
+      json.field("error", *error);
+    json.end();
   }
-  out += "]}\n";
+  json.end();
+  json.finish();
 }
 
 }  // namespace postflight

@@ -5,9 +5,6 @@
 #include <deque>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "base/json_string.h"
 #include "base/utf8.h"
 #include "pickle/parts.h"
 #include "pickle/repr.h"
@@ -15,8 +12,6 @@
 
 namespace postflight {
 namespace {
-
-constexpr std::int64_t kExact = std::int64_t{1} << 53;  // JSON's integers
 
 // Whether a dict can be a JSON object: its keys are text that stands there as
 // it is, and none could be taken for one of ours.
@@ -29,7 +24,7 @@ bool is_json_object(const Value& dict, const Sharing& sharing) {
 
 class JsonTree {
  public:
-  JsonTree(const Value& root, Output& out) : sharing_(root), out_(out) {
+  JsonTree(const Value& root, JsonWriter& json) : sharing_(root), json_(json) {
     begin(root);
     while (!path_.empty())
       step();
@@ -38,7 +33,7 @@ class JsonTree {
  private:
   struct Place {
     Value value;
-    std::string_view close;
+    int ends;                // of objects and arrays that it opened
     bool as_object = false;  // a dict with plain keys
     std::size_t next = 0;
     Role section = Role::kItem;  // of an object: the list that is open
@@ -46,205 +41,199 @@ class JsonTree {
   };
 
   void begin(const Value& value) {
-    std::string_view close;
+    int ends = 0;
     if (const std::uint32_t anchor = sharing_.anchor(value); anchor != 0) {
       if (!open_anchor(anchor))
         return;
-      close = "}";
+      ends = 1;
     }
     switch (value.kind()) {
       case Kind::kList:
-        return enter(value, "[", close.empty() ? "]" : "]}");
+        json_.array();
+        return enter(value, ends + 1);
       case Kind::kTuple:
-        return enter(value, "{\"$tuple\":[", close.empty() ? "]}" : "]}}");
+        return enter_array("$tuple", value, ends);
       case Kind::kSet:
-        return enter(value, "{\"$set\":[", close.empty() ? "]}" : "]}}");
+        return enter_array("$set", value, ends);
       case Kind::kFrozenSet:
-        return enter(value, "{\"$frozenset\":[", close.empty() ? "]}" : "]}}");
+        return enter_array("$frozenset", value, ends);
       case Kind::kPersistent:
-        return enter(value, "{\"$persistent\":", close.empty() ? "}" : "}}");
+        json_.object();
+        json_.key("$persistent");
+        return enter(value, ends + 1);
       case Kind::kDict:
-        if (is_json_object(value, sharing_)) {
-          enter(value, "{", close.empty() ? "}" : "}}");
-          path_.back().as_object = true;
-          return;
-        }
-        return enter(value, "{\"$dict\":[", close.empty() ? "]}" : "]}}");
+        if (!is_json_object(value, sharing_))
+          return enter_array("$dict", value, ends);
+        json_.object();
+        enter(value, ends + 1);
+        path_.back().as_object = true;
+        return;
       case Kind::kObject:
-        return enter(value,
-                     fmt::format("{{\"$making\":\"{}\"",
-                                 making_name(value.object().making)),
-                     close.empty() ? "}" : "}}");
+        json_.object();
+        json_.field("$making", making_name(value.object().making));
+        return enter(value, ends + 1);
       default:
         leaf(value);
-        out_ += close;
+        end(ends);
     }
   }
 
   // Writes what stands before a shared value, or all of it if that was shown
   // before; returns whether the value is to follow.
   bool open_anchor(std::uint32_t anchor) {
+    json_.object();
     if (anchor < shown_.size() && shown_[anchor]) {
-      out_ += fmt::format("{{\"$ref\":{}}}", anchor);
+      json_.field("$ref", anchor);
+      json_.end();
       return false;
     }
     shown_.resize(std::max<std::size_t>(shown_.size(), anchor + 1));
     shown_[anchor] = true;
-    out_ += fmt::format("{{\"$anchor\":{},\"value\":", anchor);
+    json_.field("$anchor", anchor);
+    json_.key("value");
     return true;
   }
 
-  void enter(const Value& value, std::string_view open,
-             std::string_view close) {
-    out_ += open;
-    path_.push_back({value, close});
+  void enter(const Value& value, int ends) { path_.push_back({value, ends}); }
+
+  void enter_array(std::string_view key, const Value& value, int ends) {
+    json_.object();
+    json_.array(key);
+    enter(value, ends + 2);
+  }
+
+  void end(int ends) {
+    for (; ends > 0; --ends)
+      json_.end();
   }
 
   void step() {
     Place& place = path_.back();
     if (place.next == part_count(place.value)) {
-      if (place.in_section)
-        out_ += "]";
-      out_ += place.close;
+      end(place.ends + (place.in_section ? 1 : 0));
       path_.pop_back();
       return;
     }
-    const std::size_t index = place.next++;
-    const Part part = part_at(place.value, index);
+    const Part part = part_at(place.value, place.next++);
+    if (place.as_object && part.role == Role::kKey) {
+      json_.key(part.value.text());
+      return;
+    }
     if (place.value.is(Kind::kObject))
-      separate_section(place, part.role);
-    else if (part.role == Role::kValue && place.as_object)
-      out_ += ":";
-    else if (index != 0)
-      out_ += ",";
+      name_section(place, part.role);
     begin(part.value);
   }
 
-  // An object's parts stand under names; items, pairs and states are lists.
-  void separate_section(Place& place, Role role) {
+  // An object's parts have names; items, pairs and states are lists.
+  void name_section(Place& place, Role role) {
     switch (role) {
       case Role::kCallable:
-        out_ += ",\"callable\":";
-        return;
+        return json_.key("callable");
       case Role::kArguments:
-        out_ += ",\"arguments\":";
-        return;
+        return json_.key("arguments");
       case Role::kKeywords:
-        out_ += ",\"keywords\":";
-        return;
+        return json_.key("keywords");
       default:
         break;
     }
     // As in $dict, keys and values are one flat list.
     const Role section = role == Role::kValue ? Role::kKey : role;
-    if (place.in_section && place.section == section) {
-      out_ += ",";
+    if (place.in_section && place.section == section)
       return;
-    }
     if (place.in_section)
-      out_ += "]";
+      json_.end();
     place.in_section = true;
     place.section = section;
-    out_ += section == Role::kItem  ? ",\"items\":["
-            : section == Role::kKey ? ",\"pairs\":["
-                                    : ",\"states\":[";
+    json_.array(section == Role::kItem  ? "items"
+                : section == Role::kKey ? "pairs"
+                                        : "states");
   }
 
   void leaf(const Value& value) {
     switch (value.kind()) {
       case Kind::kNone:
-        out_ += "null";
-        return;
+        return json_.value(nullptr);
       case Kind::kBoolean:
-        out_ += value.boolean() ? "true" : "false";
-        return;
-      case Kind::kInteger: {
-        const std::int64_t number = value.integer();
-        const bool exact = number <= kExact && number >= -kExact;
-        out_ += exact ? fmt::format("{}", number)
-                      : fmt::format("{{\"$int\":\"{}\"}}", number);
-        return;
-      }
+        return json_.value(value.boolean());
+      case Kind::kInteger:
+        return integer(value.integer());
       case Kind::kBigInteger:
-        out_ += fmt::format("{{\"$int\":\"{}\"}}", repr_integer(value.text()));
-        return;
+        return tagged("$int", repr_integer(value.text()));
       case Kind::kFloat:
-        out_ += number(value.floating());
-        return;
+        if (std::isfinite(value.floating()))
+          return json_.value(value.floating());
+        return tagged("$float", value.floating());
       case Kind::kString:
-        return string(value.text());
+        // Lone surrogates are fine in JSON, other broken UTF-8 is not.
+        if (JsonWriter::keeps(value.text()))
+          return json_.value(value.text());
+        return bytes("$str", value.text());
       case Kind::kLegacyString:
-        return wrapped("$legacy", value.text());
+        return bytes("$legacy", value.text());
       case Kind::kBytes:
-        return wrapped("$bytes", value.text());
+        return bytes("$bytes", value.text());
       case Kind::kByteArray:
-        return wrapped("$bytearray", value.text());
+        return bytes("$bytearray", value.text());
       case Kind::kGlobal:
-        out_ += "{\"$global\":[";
+        json_.object();
+        json_.array("$global");
         name(value.global().module);
-        out_ += ",";
         name(value.global().name);
-        out_ += "]}";
-        return;
+        return end(2);
       case Kind::kExtension:
-        out_ += fmt::format("{{\"$extension\":{}}}", value.integer());
-        return;
+        return tagged("$extension", value.integer());
       case Kind::kReadOnlyBuffer:
-        out_ += fmt::format("{{\"$buffer\":{},\"readonly\":true}}",
-                            value.integer());
-        return;
+        json_.object();
+        json_.field("$buffer", value.integer());
+        json_.field("readonly", true);
+        return json_.end();
       default:
-        out_ += fmt::format("{{\"$buffer\":{}}}", value.integer());
-        return;
+        return tagged("$buffer", value.integer());
     }
   }
 
-  static std::string number(double value) {
-    if (std::isnan(value))
-      return "{\"$float\":\"NaN\"}";
-    if (std::isinf(value))
-      return value > 0 ? "{\"$float\":\"Infinity\"}"
-                       : "{\"$float\":\"-Infinity\"}";
-    return repr_float(value);
+  // A string would be taken for one of the pickle's.
+  void integer(std::int64_t number) {
+    constexpr std::int64_t kExact = std::int64_t{1} << 53;
+    if (number <= kExact && number >= -kExact)
+      return json_.value(number);
+    tagged("$int", number);
+  }
+
+  template <class T>
+  void tagged(std::string_view key, const T& value) {
+    json_.object();
+    json_.field(key, value);
+    json_.end();
+  }
+
+  void bytes(std::string_view key, std::string_view text) {
+    json_.object();
+    json_.key(key);
+    json_.value(text);
+    if (!JsonWriter::keeps(text))
+      json_.field("escaped", true);
+    json_.end();
   }
 
   void name(std::string_view name) {
     const std::uint32_t anchor = sharing_.anchor(name);
     if (anchor != 0 && !open_anchor(anchor))
       return;
-    std::string json;
-    static_cast<void>(append_json_string(name, json));
-    out_ += json;
-    if (anchor != 0)
-      out_ += "}";
-  }
-
-  // Lone surrogates are fine in JSON, other broken UTF-8 is not.
-  void string(std::string_view text) {
-    std::string json;
-    if (append_json_string(text, json))
-      out_ += json;
-    else
-      out_ += fmt::format("{{\"$str\":{},\"escaped\":true}}", json);
-  }
-
-  void wrapped(std::string_view key, std::string_view text) {
-    std::string json;
-    const bool exact = append_json_string(text, json);
-    out_ += fmt::format("{{\"{}\":{}{}}}", key, json,
-                        exact ? "" : ",\"escaped\":true");
+    json_.value(name);
+    end(anchor != 0 ? 1 : 0);
   }
 
   Sharing sharing_;
-  Output& out_;
+  JsonWriter& json_;
   std::deque<Place> path_;  // a vector would take three times as much to grow
   std::vector<bool> shown_;
 };
 
 }  // namespace
 
-void write_pickle_json(const Value& root, Output& out) {
-  JsonTree(root, out);
+void write_pickle_json(const Value& root, JsonWriter& json) {
+  JsonTree(root, json);
 }
 
 }  // namespace postflight

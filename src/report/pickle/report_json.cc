@@ -1,5 +1,4 @@
-#include <fmt/format.h>
-
+#include "json/writer.h"
 #include "report/finding_text.h"
 #include "report/pickle/json.h"
 #include "report/pickle/report.h"
@@ -7,68 +6,61 @@
 namespace postflight {
 namespace {
 
-void write_audit_json(const Audit& audit, Output& out) {
-  out += "\"globals\":[";
-  for (std::size_t i = 0; i < audit.globals.size(); ++i) {
-    const GlobalUse& use = audit.globals[i];
-    out += i == 0 ? "{" : ",{";
-    write_json_field("module", use.module, out);
-    out += ",";
-    write_json_field("name", use.name, out);
-    out += fmt::format(",\"trust\":\"{}\",\"uses\":{}}}", trust_name(use.trust),
-                       use.uses);
+void write_audit(const Audit& audit, JsonWriter& json) {
+  json.array("globals");
+  for (const GlobalUse& use : audit.globals) {
+    json.object();
+    json.field("module", use.module);
+    json.field("name", use.name);
+    json.field("trust", trust_name(use.trust));
+    json.field("uses", use.uses);
+    json.end();
   }
-  out += "],\"calls\":[";
-  for (std::size_t i = 0; i < audit.calls.size(); ++i) {
-    const CallUse& use = audit.calls[i];
-    out += i == 0 ? "{" : ",{";
-    write_json_field("callable", use.callable, out);
-    out += ",";
-    write_json_field("making", making_name(use.making), out);
-    out += fmt::format(",\"trust\":\"{}\",", trust_name(use.trust));
-    write_json_field("reason", use.reason, out);
-    out += fmt::format(",\"uses\":{}}}", use.uses);
+  json.end();
+  json.array("calls");
+  for (const CallUse& use : audit.calls) {
+    json.object();
+    json.field("callable", use.callable);
+    json.field("making", making_name(use.making));
+    json.field("trust", trust_name(use.trust));
+    json.field("reason", use.reason);
+    json.field("uses", use.uses);
+    json.end();
   }
-  out += "]";
-}
-
-void write_place_json(const LoadedPickle& loaded, Output& out) {
-  write_json_field("where", loaded.where, out);
-  out += loaded.offset ? fmt::format(",\"offset\":{}", *loaded.offset)
-                       : ",\"offset\":null";
-  out += fmt::format(",\"size\":{},\"protocol\":{}", loaded.bytes.size(),
-                     loaded.pickle.protocol);
+  json.end();
 }
 
 }  // namespace
 
 void write_pickle_report_json(std::string_view name, const PickleFile& file,
                               const PickleReportOptions& options, Output& out) {
-  out += "{\"schema\":\"postflight.pickle/1\",";
-  write_json_field("file", name, out);
-  out += fmt::format(
-      ",\"verdict\":{{\"runs_code\":{},\"trust\":\"{}\",\"intact\":{}}}",
-      file.runs_code(), trust_name(file.worst()), file.intact());
-  out += ",\"findings\":";
-  write_findings_json(file.findings, out);
-  out += ",\"pickles\":[";
-  bool first = true;
+  JsonWriter json(out);
+  json.begin("postflight.pickle/1");
+  json.field("file", name);
+  json.object("verdict");
+  json.field("runs_code", file.runs_code());
+  json.field("trust", trust_name(file.worst()));
+  json.field("intact", file.intact());
+  json.end();
+  write_findings(file.findings, json);
+  json.array("pickles");
   for (const LoadedPickle& loaded : file.pickles) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_place_json(loaded, out);
-    out += ",";
-    write_audit_json(loaded.audit, out);
+    json.object();
+    json.field("where", loaded.where);
+    json.field("offset", loaded.offset);
+    json.field("size", loaded.bytes.size());
+    json.field("protocol", loaded.pickle.protocol);
+    write_audit(loaded.audit, json);
     if (loaded.error) {
-      out += ",";
-      write_json_field("error", *loaded.error, out);
+      json.field("error", *loaded.error);
     } else if (options.tree) {
-      out += ",\"value\":";
-      write_pickle_json(loaded.pickle.root, out);
+      json.key("value");
+      write_pickle_json(loaded.pickle.root, json);
     }
-    out += "}";
+    json.end();
   }
-  out += "]}\n";
+  json.end();
+  json.finish();
 }
 
 }  // namespace postflight

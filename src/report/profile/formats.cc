@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
-#include "base/json_string.h"
+#include "json/writer.h"
 #include "report/profile/report.h"
 
 namespace postflight {
@@ -36,34 +36,39 @@ std::vector<std::uint32_t> frames_of(const Profile& profile,
   return frames;
 }
 
-std::string json_text(std::string_view text) {
-  std::string quoted;
-  // Bytes that are not UTF-8 are shown escaped; the format has no mark for it.
-  static_cast<void>(append_json_string(text, quoted));
-  return quoted;
+// Bytes that are not UTF-8 are escaped without a mark, which speedscope has
+// none for.
+void write_text(std::string_view name, std::string_view text,
+                JsonWriter& json) {
+  json.key(name);
+  json.value(text);
 }
 
-void write_frames(const Profile& profile, Output& out) {
-  for (std::size_t i = 0; i < profile.frames.size(); ++i) {
-    const ProfileFrame& frame = profile.frames[i];
-    out += fmt::format("{}{{\"name\":{}", i == 0 ? "" : ",",
-                       json_text(profile.texts[frame.name]));
+void write_frames(const Profile& profile, JsonWriter& json) {
+  json.array("frames");
+  for (const ProfileFrame& frame : profile.frames) {
+    json.object();
+    write_text("name", profile.texts[frame.name], json);
     if (frame.file != 0)
-      out += ",\"file\":" + json_text(profile.texts[frame.file]);
+      write_text("file", profile.texts[frame.file], json);
     if (frame.line != 0)
-      out += fmt::format(",\"line\":{}", frame.line);
-    out += "}";
+      json.field("line", frame.line);
+    json.end();
   }
+  json.end();
 }
 
 void write_one(const Profile& profile, std::string_view name,
-               const std::vector<const ProfileSample*>& samples, Output& out) {
-  std::uint64_t total = 0;
-  out += fmt::format(
-      "{{\"type\":\"sampled\",\"name\":{},\"unit\":"
-      "\"nanoseconds\",\"startValue\":0,\"samples\":[",
-      json_text(name));
+               const std::vector<const ProfileSample*>& samples,
+               JsonWriter& json) {
+  json.object();
+  json.field("type", "sampled");
+  write_text("name", name, json);
+  json.field("unit", "nanoseconds");
+  json.field("startValue", 0);
   // Runs of one stack are written once, with all their weight.
+  json.array("samples");
+  std::uint64_t total = 0;
   std::vector<std::uint64_t> weights;
   std::uint32_t last = 0;
   for (const ProfileSample* const sample : samples) {
@@ -73,12 +78,20 @@ void write_one(const Profile& profile, std::string_view name,
       continue;
     }
     last = sample->stack;
-    out += fmt::format("{}[{}]", weights.empty() ? "" : ",",
-                       fmt::join(frames_of(profile, last), ","));
+    json.array();
+    for (const std::uint32_t frame : frames_of(profile, last))
+      json.value(frame);
+    json.end();
     weights.push_back(sample->weight_ns);
   }
-  out += fmt::format("],\"weights\":[{}],\"endValue\":{}}}",
-                     fmt::join(weights, ","), total);
+  json.end();
+  json.array("weights");
+  for (const std::uint64_t weight : weights)
+    json.number(weight);
+  json.end();
+  json.key("endValue");
+  json.number(total);
+  json.end();
 }
 
 }  // namespace
@@ -111,23 +124,24 @@ void write_profile_speedscope(const Profile& profile, std::string_view name,
       parts;
   for (const ProfileSample& sample : profile.samples)
     parts[{sample.thread, sample.phase}].push_back(&sample);
-  out += fmt::format(
-      "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-      "\"exporter\":\"postflight\",\"name\":{},\"activeProfileIndex\":0,"
-      "\"shared\":{{\"frames\":[",
-      json_text(name));
-  write_frames(profile, out);
-  out += "]},\"profiles\":[";
-  bool first = true;
+  JsonWriter json(out);
+  json.object();
+  json.field("$schema", "https://www.speedscope.app/file-format-schema.json");
+  json.field("exporter", "postflight");
+  write_text("name", name, json);
+  json.field("activeProfileIndex", 0);
+  json.object("shared");
+  write_frames(profile, json);
+  json.end();
+  json.array("profiles");
   for (const auto& [key, samples] : parts) {
-    if (!std::exchange(first, false))
-      out += ",";
     std::string its_name = thread_text(profile, profile.threads[key.first]);
     if (key.second != 0)
       its_name += ": " + profile.phase_name(key.second);
-    write_one(profile, its_name, samples, out);
+    write_one(profile, its_name, samples, json);
   }
-  out += "]}\n";
+  json.end();
+  json.finish();
 }
 
 }  // namespace postflight

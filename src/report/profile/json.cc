@@ -1,14 +1,22 @@
-#include <fmt/format.h>
-
+#include "json/writer.h"
 #include "report/finding_text.h"
-#include "report/json_number.h"
 #include "report/profile/report.h"
 
 namespace postflight {
 namespace {
 
-std::string spent_fields(const Spent& spent) {
-  return fmt::format("\"ns\":\"{}\",\"samples\":{}", spent.ns, spent.samples);
+void write_spent(std::string_view name, const Spent& spent, JsonWriter& json) {
+  json.object(name);
+  json.time("ns", spent.ns);
+  json.field("samples", spent.samples);
+  json.end();
+}
+
+void write_rank(std::int32_t rank, JsonWriter& json) {
+  if (rank < 0)
+    json.field("rank", nullptr);
+  else
+    json.field("rank", rank);
 }
 
 std::string_view kind_name(FrameKind kind) {
@@ -24,101 +32,91 @@ std::string_view kind_name(FrameKind kind) {
 }
 
 void write_functions(const Profile& profile, const ProfileSummary& summary,
-                     Output& out) {
-  out += ",\"functions\":[";
-  bool first = true;
+                     JsonWriter& json) {
+  json.array("functions");
   for (const FunctionTime& function : summary.functions) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_json_field("name", profile.texts[function.name], out);
-    out += ",";
-    write_json_field("file", profile.texts[function.file], out);
-    out += fmt::format(
-        ",\"line\":{},\"kind\":\"{}\",\"self\":{{{}}},\"total\":{{{}}}}}",
-        function.line, kind_name(function.kind), spent_fields(function.self),
-        spent_fields(function.total));
+    json.object();
+    json.field("name", profile.texts[function.name]);
+    json.field("file", profile.texts[function.file]);
+    json.field("line", function.line);
+    json.field("kind", kind_name(function.kind));
+    write_spent("self", function.self, json);
+    write_spent("total", function.total, json);
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
 void write_json_phases(const Profile& profile, const ProfileSummary& summary,
-                       Output& out) {
-  out += ",\"phases\":[";
-  bool first = true;
+                       JsonWriter& json) {
+  json.array("phases");
   for (const PhaseTime& phase : summary.phases) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_json_field(
-        "name", phase.phase == 0 ? "" : profile.phase_name(phase.phase), out);
-    out += ",";
-    write_json_field("frame_id",
-                     profile.texts[profile.phases[phase.phase].frame_id], out);
-    out += fmt::format(",\"spent\":{{{}}}}}", spent_fields(phase.spent));
+    json.object();
+    json.field("name", phase.phase == 0 ? "" : profile.phase_name(phase.phase));
+    json.field("frame_id", profile.texts[profile.phases[phase.phase].frame_id]);
+    write_spent("spent", phase.spent, json);
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
-void write_threads(const Profile& profile, Output& out) {
+void write_threads(const Profile& profile, JsonWriter& json) {
   std::vector<Spent> spent(profile.threads.size());
   for (const ProfileSample& sample : profile.samples)
     spent[sample.thread].add({sample.weight_ns, 1});
-  out += ",\"threads\":[";
+  json.array("threads");
   for (std::size_t i = 0; i < profile.threads.size(); ++i) {
     const ProfileThread& thread = profile.threads[i];
-    out +=
-        fmt::format("{}{{\"rank\":{},\"pid\":{},\"tid\":{},", i == 0 ? "" : ",",
-                    thread.rank < 0 ? "null" : std::to_string(thread.rank),
-                    thread.pid, thread.tid);
-    write_json_field("name", profile.texts[thread.name], out);
-    out += ",";
-    write_json_field("command", profile.texts[thread.process], out);
-    out += fmt::format(",\"spent\":{{{}}}}}", spent_fields(spent[i]));
+    json.object();
+    write_rank(thread.rank, json);
+    json.field("pid", thread.pid);
+    json.field("tid", thread.tid);
+    json.field("name", profile.texts[thread.name]);
+    json.field("command", profile.texts[thread.process]);
+    write_spent("spent", spent[i], json);
+    json.end();
   }
-  out += "]";
+  json.end();
 }
 
 }  // namespace
 
 void write_profile_json(const Profile& profile, Output& out) {
   const ProfileSummary summary = summarise(profile);
-  out += "{\"schema\":\"postflight.profile/1\",\"notes\":[";
-  bool first = true;
+  JsonWriter json(out);
+  json.begin("postflight.profile/1");
+  json.array("notes");
   for (const auto& [key, value] : profile.notes) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_json_field("key", key, out);
-    out += ",";
-    write_json_field("value", value, out);
-    out += "}";
+    json.object();
+    json.field("key", key);
+    json.field("value", value);
+    json.end();
   }
-  out += "],\"counters\":[";
-  first = true;
-  for (const auto& [key, value] : profile.counters) {
-    out += first ? "{" : ",{";
-    first = false;
-    write_json_field("name", key, out);
-    out += fmt::format(",\"count\":{}}}",
-                       json_integer(static_cast<std::int64_t>(value)));
+  json.end();
+  json.array("counters");
+  for (const auto& [name, count] : profile.counters) {
+    json.object();
+    json.field("name", name);
+    json.field("count", count);
+    json.end();
   }
-  out +=
-      fmt::format("],\"spent\":{{{}}},\"waiting\":{{{}}}",
-                  spent_fields(summary.spent), spent_fields(summary.waiting));
-  write_json_phases(profile, summary, out);
-  write_functions(profile, summary, out);
-  out += ",\"ranks\":[";
-  first = true;
+  json.end();
+  write_spent("spent", summary.spent, json);
+  write_spent("waiting", summary.waiting, json);
+  write_json_phases(profile, summary, json);
+  write_functions(profile, summary, json);
+  json.array("ranks");
   for (const RankTime& rank : summary.ranks) {
-    out += fmt::format("{}{{\"rank\":{},\"threads\":{},\"spent\":{{{}}}}}",
-                       first ? "" : ",",
-                       rank.rank < 0 ? "null" : std::to_string(rank.rank),
-                       rank.threads, spent_fields(rank.spent));
-    first = false;
+    json.object();
+    write_rank(rank.rank, json);
+    json.field("threads", rank.threads);
+    write_spent("spent", rank.spent, json);
+    json.end();
   }
-  out += "]";
-  write_threads(profile, out);
-  out += ",\"findings\":";
-  write_findings_json(profile.findings, out);
-  out += "}\n";
+  json.end();
+  write_threads(profile, json);
+  write_findings(profile.findings, json);
+  json.finish();
 }
 
 }  // namespace postflight

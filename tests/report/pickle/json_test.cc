@@ -12,12 +12,8 @@ namespace postflight {
 namespace {
 
 std::string json(const Value& value) {
-  std::string text;
-  {
-    Output out([&text](std::string_view piece) { text += piece; });
-    write_pickle_json(value, out);
-  }
-  return text;
+  return json_text(
+      [&value](JsonWriter& writer) { write_pickle_json(value, writer); });
 }
 
 TEST(PickleJson, KeepsWhatJsonHas) {
