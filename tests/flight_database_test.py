@@ -127,7 +127,7 @@ def check_whole(databases, job):
 
 
 def check_replacing(databases, folder):
-    """A database that can't be written leaves what was there before."""
+    """If the database cannot be written, an existing one is unchanged."""
     dumps = databases.dumps("tests/data/flight/gloo_healthy")
 
     def write(target):
@@ -141,11 +141,11 @@ def check_replacing(databases, folder):
     assert target.read_bytes().startswith(b"SQLite format 3\0")
     done = write(pathlib.Path(folder) / "absent" / "x.db")
     assert done.returncode == 2, done
-    assert b"does not exist; make it first" in done.stderr, done.stderr
+    assert b"does not exist; create it first" in done.stderr, done.stderr
     done = write(folder)
     assert done.returncode == 2, done
     assert b"it is a folder; name a file inside it" in done.stderr, done.stderr
-    # A disk that is full, as far as this process is told.
+    # Simulates a full disk for this process.
     before = target.read_bytes()
     done = subprocess.run(
         ["/bin/sh", "-c", 'ulimit -f 16; trap "" XFSZ; exec "$@"', "sh",

@@ -8,16 +8,16 @@
 namespace postflight {
 namespace {
 
-// Each chunk is half as large as all before it together, from the first size to
-// the last, so that a small pickle costs little, a large one few allocations,
-// and none much more than it needs.
+// Each chunk is half as large as all earlier ones together, between a minimum
+// and a maximum size: a small pickle costs little, a large one takes few
+// allocations, and none wastes much memory.
 constexpr std::size_t kFirstChunk = 16 << 10;
 constexpr std::size_t kLastChunk = 2 << 20;
 
 }  // namespace
 
-// Touching fresh memory page by page costs 1.8 us for 4 KiB, and a third of
-// that where the kernel has large pages for it.
+// Faulting in fresh memory costs 1.8 us per 4 KiB page, and a third of that
+// with transparent huge pages.
 Arena::Chunk::Chunk(std::size_t bytes) : size(bytes) {
   constexpr std::size_t kLargePage = 2 << 20;
   if (bytes < 2 * kLargePage) {
@@ -27,7 +27,7 @@ Arena::Chunk::Chunk(std::size_t bytes) : size(bytes) {
         (bytes + kLargePage - 1) / kLargePage * kLargePage;
     memory.reset(
         static_cast<std::byte*>(std::aligned_alloc(kLargePage, rounded)));
-    // It is only a wish.
+    // Only a hint, so failure is ignored.
     static_cast<void>(::madvise(memory.get(), rounded, MADV_HUGEPAGE));
   }
   if (memory == nullptr)
@@ -54,7 +54,7 @@ void Arena::reset() {
 }
 
 void* Arena::allocate_elsewhere(std::size_t bytes) {
-  // Anything that would waste much of a chunk gets memory of its own.
+  // An allocation that would waste much of a chunk gets a block of its own.
   if (bytes > kLastChunk / 4 ||
       (bytes > kFirstChunk && used_chunks_ == chunks_.size() &&
        (chunks_.empty() || bytes > chunks_.back().size / 2))) {

@@ -10,16 +10,16 @@
 
 namespace postflight {
 
-// Memory that is handed out piece by piece and given back all at once. An
-// allocation is a pointer bump in the header, which a pmr resource's virtual
-// call is not: bench/pickle_bench shows what that is worth.
+// A bump allocator: memory is allocated piece by piece and freed all at once.
+// Allocating is an inline pointer bump instead of the virtual call of a pmr
+// resource; bench/pickle_bench shows the difference.
 class Arena {
  public:
   Arena() = default;
   Arena(Arena&&) = default;
   Arena& operator=(Arena&&) = default;
 
-  // Uninitialised room for `count` values.
+  // Uninitialised memory for `count` values.
   template <class T>
   T* allocate(std::size_t count) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -37,19 +37,19 @@ class Arena {
     return new (allocate<T>(1)) T(value);
   }
 
-  // Uninitialised room for text.
+  // Uninitialised memory for text.
   char* allocate_text(std::size_t size);
 
-  // Says about how much will be wanted, so that an empty arena starts with one
-  // chunk of that size. malloc gives one large block back to the next arena
-  // as it is, with its pages; many small ones it returns to the kernel, and
-  // fresh pages cost more than all the parsing.
+  // A size hint: an empty arena starts with one chunk of about that size.
+  // malloc hands a freed large block to the next arena with its pages still
+  // mapped, but returns many small ones to the kernel, and faulting in fresh
+  // pages costs more than all the parsing.
   void expect(std::size_t bytes);
 
-  // Takes back everything allocated so far, keeping the memory for reuse.
+  // Frees everything allocated so far but keeps the memory for reuse.
   void reset();
 
-  // What the arena holds, whether handed out or not.
+  // Bytes held by the arena, whether allocated from it or not.
   std::uint64_t reserved_bytes() const { return reserved_; }
 
  private:

@@ -5,7 +5,7 @@
 
 namespace postflight {
 
-// Letters and digits whatever the locale says.
+// Character classes independent of the locale.
 
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -29,7 +29,7 @@ inline std::string lowered(std::string_view text) {
 constexpr std::string_view kBlanks = " \t";
 constexpr std::string_view kSpaces = " \t\n\r\f\v";
 
-// Without any of `around` at either end.
+// `text` without leading and trailing characters that are in `around`.
 constexpr std::string_view trimmed(std::string_view text,
                                    std::string_view around = kSpaces) {
   const std::size_t begin = text.find_first_not_of(around);

@@ -13,7 +13,7 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
-constexpr int kMaxLinks = 40;  // as Linux itself follows
+constexpr int kMaxLinks = 40;  // Linux's own limit (MAXSYMLINKS)
 
 Result<std::filesystem::path> resolve_links(
     const std::filesystem::path& target) {
@@ -26,7 +26,7 @@ Result<std::filesystem::path> resolve_links(
       return resolved;
     resolved = resolved.parent_path() / next;
   }
-  return fail(ErrorKind::kIo, "cannot write {}: its links lead in a circle",
+  return fail(ErrorKind::kIo, "cannot write {}: its symlinks form a loop",
               target.string());
 }
 
@@ -42,10 +42,11 @@ Result<> check_target(const std::filesystem::path& target,
                 target.string());
   if (!S_ISREG(existing.st_mode))
     return fail(ErrorKind::kIo,
-                "cannot write {}: it is not a regular file and can't be "
-                "replaced; name another",
+                "cannot write {}: it is not a regular file and cannot be "
+                "replaced; choose another name",
                 target.string());
-  // A rename asks for no permission to write the file it replaces; we do.
+  // rename() does not need write permission for the file it replaces; we
+  // require it.
   if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
     return fail_errno(fmt::format("cannot write {}", target.string()));
   return {};
@@ -85,7 +86,8 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target) {
 }
 
 Result<> AtomicFile::open(std::optional<mode_t> permissions) {
-  // Nobody may read a private file's successor in the meantime either.
+  // A private file's replacement must not be readable by others in the
+  // meantime.
   const mode_t first_mode = permissions ? 0600 : 0666;
   descriptor_ = Descriptor(::open(
       temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first_mode));
@@ -96,7 +98,7 @@ Result<> AtomicFile::open(std::optional<mode_t> permissions) {
     if (code == ENOENT &&
         !std::filesystem::is_directory(temporary_.parent_path(), unknown))
       return fail(ErrorKind::kIo,
-                  "cannot write {}: the folder {} does not exist; make it "
+                  "cannot write {}: the folder {} does not exist; create it "
                   "first",
                   name_.string(), folder_of(target_).string());
     errno = code;
@@ -124,9 +126,10 @@ Result<> AtomicFile::flush() {
 
 Result<> AtomicFile::write_through(Bytes bytes) {
   if (!descriptor_.is_open())
-    return fail(ErrorKind::kIo,
-                "cannot write {}: it is finished, or failed before",
-                name_.string());
+    return fail(
+        ErrorKind::kIo,
+        "cannot write {}: already committed, or an earlier write failed",
+        name_.string());
   while (!bytes.empty()) {
     const ssize_t count =
         ::write(descriptor_.number(), bytes.data(), bytes.size());
@@ -146,8 +149,8 @@ Result<> AtomicFile::commit() {
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)
     return broken();
   leftover_.release();
-  // The file is complete by now. A folder that we may not read, or a file
-  // system that can't sync one (EINVAL), only costs the promise about crashes.
+  // The file is complete by now. If the folder cannot be opened, or the file
+  // system cannot sync folders (EINVAL), only crash durability is lost.
   const Descriptor folder(
       ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.is_open() && ::fsync(folder.number()) != 0 && errno != EINVAL)

@@ -14,19 +14,19 @@
 
 namespace postflight {
 
-// A file that appears whole or not at all. It is written under a hidden name
-// beside its target and takes the target's place in commit(); until then, and
-// if it goes without one, whatever was at the target stays as it was.
+// A file that appears complete or not at all. It is written under a hidden name
+// beside its target and renamed over it by commit(). Without a commit() the
+// target is unchanged and the hidden file is removed.
 class AtomicFile {
  public:
-  // An existing target keeps its permissions, and a link stays a link: the
-  // file it points at is the one replaced.
+  // An existing target keeps its permissions. If it is a symlink, the file it
+  // points to is replaced.
   static Result<AtomicFile> create(const std::filesystem::path& target);
 
   Result<> write(Bytes bytes);
   // The hidden name, for a library that writes to the file itself.
   const std::filesystem::path& temporary() const { return temporary_; }
-  // Puts the file in place, safe from a crash of the machine.
+  // Syncs the file and renames it over the target; durable across a crash.
   Result<> commit();
 
  private:
@@ -38,8 +38,8 @@ class AtomicFile {
   // The error for a failed system call, after which the file is unusable.
   tl::unexpected<Error> broken();
 
-  std::filesystem::path name_;       // as the caller calls the target
-  std::filesystem::path target_;     // with links resolved
+  std::filesystem::path name_;       // the target as the caller named it
+  std::filesystem::path target_;     // the same, symlinks resolved
   std::filesystem::path temporary_;  // beside it
   Leftover leftover_;
   Descriptor descriptor_;

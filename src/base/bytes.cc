@@ -5,7 +5,7 @@ namespace postflight {
 Result<Bytes> slice(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
   if (offset > bytes.size() || size > bytes.size() - offset)
     return fail(ErrorKind::kCorrupt,
-                "{} bytes at offset {} lie outside the {} there are", size,
+                "{} bytes at offset {} are outside the {} available", size,
                 offset, bytes.size());
   return bytes.subspan(offset, size);
 }

@@ -31,7 +31,7 @@ inline void copy_bytes(Bytes from, std::span<std::byte> to) {
     std::memcpy(to.data(), from.data(), from.size());
 }
 
-// Sums and products of sizes that came out of a file: nothing on overflow.
+// Sums and products of sizes from a file; nullopt on overflow.
 template <std::integral T>
 constexpr std::optional<T> checked_add(T a, T b) {
   T sum;
@@ -49,9 +49,9 @@ constexpr std::optional<T> checked_multiply(T a, T b) {
 }
 
 static_assert(std::endian::native == std::endian::little,
-              "integers are read as they lie in memory");
+              "integers are read by memcpy");
 
-// Reads an integer that the caller knows to be there.
+// Unchecked: the caller knows that sizeof(T) bytes are there.
 template <std::integral T>
 T load_little_endian(const std::byte* from) {
   T value;
@@ -59,12 +59,12 @@ T load_little_endian(const std::byte* from) {
   return value;
 }
 
-// Bytes [offset, offset + size) of `bytes`, or an error that says what is
-// missing. `offset` and `size` come from a file and may be anything.
+// Bytes [offset, offset + size) of `bytes`, or an error that names the missing
+// range. `offset` and `size` are untrusted.
 Result<Bytes> slice(Bytes bytes, std::uint64_t offset, std::uint64_t size);
 
-// Reads a byte range front to back, refusing to run past its end. What it
-// returns points into the range and is valid while those bytes are.
+// Reads a byte range front to back with bounds checks. What it returns points
+// into the range and is valid as long as those bytes are.
 class Cursor {
  public:
   explicit Cursor(Bytes bytes) : rest_(bytes), size_(bytes.size()) {}

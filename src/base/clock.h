@@ -4,7 +4,7 @@
 
 namespace postflight {
 
-// The passing of time, as a seam: tests bring a clock of their own.
+// A source of time, injectable so that tests can use a fake one.
 class Clock {
  public:
   using Duration = std::chrono::nanoseconds;

@@ -10,7 +10,7 @@ class Log;
 
 // What every stage of one run shares. It is passed by const reference from the
 // command or the API down to loading, opening, diagnosing and reading; nothing
-// below makes limits or a worker pool of its own. The log outlives the context.
+// below creates its own limits or thread count. The log outlives the context.
 struct Context {
   Limits limits = {};
   std::size_t threads = 0;  // 0: one for each processor

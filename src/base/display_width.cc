@@ -1,6 +1,5 @@
 #include "base/display_width.h"
 
-#include "base/code_points.h"
 #include "base/escape.h"
 #include "base/utf8.h"
 
@@ -12,9 +11,9 @@ namespace postflight {
 
 namespace {
 
-// Both tables are sorted and coarse. A combining character missing here leaves
-// a gap in a table's column, no more; where terminals differ the larger width
-// is taken, so that a line never wraps.
+// Both tables are sorted and coarse. A combining character missing here only
+// misaligns a column. Where terminals differ, the larger width is used so that
+// lines never wrap.
 constexpr std::array kCombining = {
     CodePoints{0x0300, 0x036F},    // accents
     CodePoints{0x0483, 0x0489},    // Cyrillic
@@ -105,7 +104,7 @@ std::size_t width_of(const Utf8Character& character) {
   return lies_in(kWide, character.code_point) ? 2 : 1;
 }
 
-// The longest beginning that fits, with the combining characters at its end.
+// The longest prefix that fits, including combining characters at its end.
 std::string_view beginning(std::string_view text, std::size_t width) {
   std::size_t size = 0;
   while (size < text.size()) {
@@ -138,7 +137,7 @@ std::size_t display_width(std::string_view escaped) {
 
 std::string cut_to_width(std::string_view escaped, std::size_t width,
                          std::string_view ellipsis) {
-  // A text of few bytes has few columns, so most are never measured.
+  // No text takes more columns than bytes, so most are never measured.
   if (escaped.size() <= width ||
       beginning(escaped, width).size() == escaped.size())
     return std::string(escaped);

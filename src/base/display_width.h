@@ -6,12 +6,12 @@
 
 namespace postflight {
 
-// The columns that escaped text takes on a terminal: two for East Asian wide
-// characters and emoji, none for combining ones, one for all others.
+// How many terminal columns escaped text takes: two for each East Asian wide
+// character or emoji, none for a combining character, one for any other.
 std::size_t display_width(std::string_view escaped);
 
-// The text if it fits in `width` columns, else its beginning and `ellipsis`,
-// which together do.
+// `escaped` if it fits in `width` columns, else its beginning followed by
+// `ellipsis`, which together fit.
 std::string cut_to_width(std::string_view escaped, std::size_t width,
                          std::string_view ellipsis = "…");
 

@@ -6,7 +6,7 @@
 
 namespace postflight {
 
-// Looks up an environment variable by name, so that tests can have their own.
+// Looks up an environment variable by name; tests supply their own.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 // The environment of the process.

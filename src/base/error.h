@@ -15,12 +15,12 @@ enum class ErrorKind : std::uint8_t {
   kIo,           // the file could not be opened, read or written
   kCorrupt,      // the bytes break the rules of their own format
   kUnsupported,  // well formed, but a version or feature we do not read
-  kRefused,      // well formed, but reading it would cost more than `Limits`
-  kUsage,        // the caller asked for something that makes no sense
+  kRefused,      // well formed, but reading it would exceed `Limits`
+  kUsage,        // invalid arguments
 };
 
-// Why an operation failed. One pointer wide, so that a Result<T> stays small
-// and the success path pays nothing; the text lives on the heap.
+// Why an operation failed. One pointer wide, so that Result<T> stays small and
+// the success path pays nothing; the text is on the heap.
 class [[nodiscard]] Error {
  public:
   Error(ErrorKind kind, std::string message);
@@ -29,8 +29,8 @@ class [[nodiscard]] Error {
   ~Error();
 
   ErrorKind kind() const;
-  // A sentence without a full stop. It may quote bytes of a file: whoever
-  // prints it escapes it.
+  // A sentence without a full stop. It may quote bytes of a file, so escape it
+  // before printing.
   std::string_view message() const;
 
   // Returns this error with "context: " put before its message.
@@ -41,7 +41,7 @@ class [[nodiscard]] Error {
   std::unique_ptr<Detail> detail_;
 };
 
-// A value or the reason there is none. Ignoring one is a compiler warning.
+// A value or the Error that prevented it. Ignoring one is a compiler warning.
 template <class T = void>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:

@@ -1,6 +1,5 @@
 #include "base/escape.h"
 
-#include "base/code_points.h"
 #include "base/utf8.h"
 
 #include <algorithm>
@@ -14,7 +13,7 @@ namespace postflight {
 
 namespace {
 
-// Sorted. Emoji made of several joined by U+200D come apart; better so than
+// Sorted. Emoji joined by U+200D are split up by this, which is better than
 // letting two different names look the same.
 constexpr std::array kNotPlain = {
     CodePoints{0x0000, 0x001F},  // C0 controls
@@ -88,8 +87,8 @@ std::size_t printable_ascii_prefix(std::string_view text) {
   while (text.size() - size >= sizeof(std::uint64_t)) {
     std::uint64_t word;
     std::memcpy(&word, text.data() + size, sizeof(word));
-    // Eight bytes at once. Below 0x80, adding 1 reaches the high bit for 0x7F
-    // alone and adding 0x60 for all from 0x20 on; no sum carries over.
+    // Eight bytes at once. For bytes below 0x80, adding 1 sets the high bit
+    // only for 0x7F, adding 0x60 only from 0x20 on; no sum carries.
     const std::uint64_t low_bits = word & ~kHighBits;
     const std::uint64_t is_del = low_bits + kOnes;
     const std::uint64_t is_graphic = low_bits + 0x60 * kOnes;

@@ -8,18 +8,18 @@
 namespace postflight {
 
 enum class EscapeMode : std::uint8_t {
-  kReadable,     // backslashes stay as they are
-  kUnambiguous,  // backslashes are doubled, so that the text can be told back
+  kReadable,     // backslashes are left alone
+  kUnambiguous,  // backslashes are doubled, so that it can be unescaped
 };
 
-// Makes text out of a file fit for a terminal: what would move the cursor, set
-// a title, reorder or hide the text beside it is shown instead of done. Control
-// characters, bidirectional and invisible ones become \n, \r, \t or \u{202e};
-// bytes that are not UTF-8 become \x9b. Everything else stays.
+// Makes untrusted text safe for a terminal: anything that would move the
+// cursor, set a title, or reorder or hide nearby text is escaped. Control,
+// bidirectional and invisible characters become \n, \r, \t or \u{202e}; bytes
+// that are not UTF-8 become \x9b. Everything else is unchanged.
 std::string escape_for_terminal(std::string_view text,
                                 EscapeMode mode = EscapeMode::kReadable);
 
-// Whether a terminal shows this character and does nothing else with it.
+// Whether a terminal merely displays this character.
 bool is_plain(char32_t code_point);
 
 // How many bytes at the front are printable ASCII.

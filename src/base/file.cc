@@ -32,7 +32,7 @@ Result<Opened> open_for_reading(const std::filesystem::path& path) {
     return fail_errno(fmt::format("cannot open {}", path.string()));
   Opened opened{Descriptor(number), {}};
   if (::fstat(number, &opened.status) != 0)
-    return fail_errno(fmt::format("cannot look at {}", path.string()));
+    return fail_errno(fmt::format("cannot stat {}", path.string()));
   if (S_ISDIR(opened.status.st_mode))
     return fail(ErrorKind::kIo,
                 "cannot read {}: it is a folder; name a file inside it",
@@ -51,7 +51,7 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path,
   const Opened opened = TRY(open_for_reading(path));
   const int number = opened.descriptor.number();
   MappedFile file;
-  // Files of /proc say they are empty and have to be read to find out.
+  // Files of /proc report size 0 and have to be read to find their size.
   if (S_ISREG(opened.status.st_mode) && opened.status.st_size > 0) {
     const auto size = static_cast<std::size_t>(opened.status.st_size);
     void* address =
@@ -77,12 +77,12 @@ Result<> MappedFile::read_all(int descriptor, const std::filesystem::path& path,
   for (;;) {
     if (size_ > limits.max_pipe_bytes)
       return fail(ErrorKind::kRefused,
-                  "{} holds more than {} bytes and can't be mapped; save it as "
+                  "{} has more than {} bytes and cannot be mapped; save it as "
                   "a regular file, which is not read into memory",
                   path.string(), limits.max_pipe_bytes);
     if (size_ == mapped_ && !grow())
       return fail_errno(fmt::format("cannot read {}", path.string()));
-    // One byte past the cap tells a file that ends there from a longer one.
+    // Reading one byte past the cap shows whether the file is longer.
     const std::uint64_t until_cap = limits.max_pipe_bytes - size_;
     const std::size_t room = mapped_ - size_;
     const std::size_t wanted = until_cap < room ? until_cap + 1 : room;
@@ -137,7 +137,7 @@ bool MappedFile::shrank() const {
     return false;
   if (watched_->lost_pages)
     return true;
-  // The rest of its last page reads as zeros without any signal.
+  // The rest of its last page reads as zeros without a SIGBUS.
   struct stat status {};
   return ::stat(path_.c_str(), &status) == 0 && status.st_dev == device_ &&
          status.st_ino == inode_ &&
@@ -166,8 +166,8 @@ Result<> File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
                                         to.size(), static_cast<off_t>(offset));
     if (count == 0)
       return fail(ErrorKind::kCorrupt,
-                  "{} ends before byte {}: {} bytes at offset {} were to be "
-                  "read; it may have been cut short",
+                  "{} ends before byte {}: cannot read {} bytes at offset {}; "
+                  "it may be truncated",
                   path_.string(), offset, wanted, from);
     if (count > 0) {
       to = to.subspan(static_cast<std::size_t>(count));

@@ -16,15 +16,15 @@ namespace postflight {
 
 struct WatchedMapping;
 
-// A whole file as bytes, mapped read only. What can't be mapped (a pipe, a
+// A whole file as bytes, mapped read-only. What cannot be mapped (a pipe, a
 // file of /proc) is read into memory instead, up to Limits::max_pipe_bytes;
 // folders and devices are refused. If another process truncates the file
 // while it is mapped, touching the missing part raises SIGBUS, or reads zeros
-// under a TruncationGuard; shrank() tells.
+// under a TruncationGuard and makes shrank() true.
 class MappedFile {
  public:
-  // Waits for the writer of a named pipe, as cat does; whoever walks a folder
-  // skips what is not a regular file.
+  // Blocks until a named pipe has a writer, as cat does; when walking a folder,
+  // skip everything that is not a regular file.
   static Result<MappedFile> open(const std::filesystem::path& path,
                                  const Limits& limits = {});
 
@@ -32,8 +32,8 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
-  // Whether the file has become shorter than it was, so that bytes which were
-  // looked at may have been zeros.
+  // Whether the file has been truncated since it was mapped, so that bytes
+  // read from it may have been zeros.
   bool shrank() const;
 
   // Valid while the MappedFile lives, also after it was moved.
@@ -45,13 +45,13 @@ class MappedFile {
   MappedFile() = default;
   Result<> read_all(int descriptor, const std::filesystem::path& path,
                     const Limits& limits);
-  // Makes room for twice as many bytes; false if memory is short.
+  // Doubles the buffer; false if out of memory.
   bool grow();
 
   void* address_ = nullptr;
   std::size_t mapped_ = 0;
   std::size_t size_ = 0;
-  // Of a file that is mapped and not in memory.
+  // Set only if the file is mapped, not read into memory.
   WatchedMapping* watched_ = nullptr;
   std::filesystem::path path_;
   dev_t device_ = 0;
@@ -64,7 +64,7 @@ class File {
   static Result<File> open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  // As it was when the file was opened.
+  // The size when the file was opened.
   std::uint64_t size() const { return size_; }
   // Fills all of `to` with the bytes at `offset`, or fails.
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to) const;

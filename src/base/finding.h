@@ -8,8 +8,8 @@ namespace postflight {
 
 enum class Severity : std::uint8_t {
   kNote,
-  kWarning,  // odd, but what was read can be relied on
-  kError,    // something is lost, damaged or deceiving
+  kWarning,  // unusual, but what was read is reliable
+  kError,    // something is lost, damaged or misleading
 };
 
 constexpr std::string_view severity_name(Severity severity) {
@@ -24,14 +24,14 @@ constexpr std::string_view severity_name(Severity severity) {
   return "";
 }
 
-// Something worth saying about an input that could still be read. `message` is
-// a sentence without a full stop and, like `where`, may quote bytes of a file:
-// whoever prints them escapes them.
+// A problem with an input that could still be read. `message` is a sentence
+// without a full stop and, like `where`, may quote bytes of a file: escape both
+// before printing.
 struct Finding {
-  std::string kind;  // a stable name_like_this, for programs
+  std::string kind;  // a stable identifier in snake_case, for programs
   Severity severity = Severity::kNote;
   std::string message;
-  std::string where;  // a file, entry or byte; may be empty
+  std::string where;  // a file, archive entry or offset; may be empty
 
   bool operator==(const Finding&) const = default;
 };

@@ -1,5 +1,5 @@
-// fmt's own definitions, compiled once: header-only they would be compiled in
-// every file, and take most of the build's time. Debian has no archive of them.
+// fmt's own definitions, compiled once. Header-only, they would be compiled in
+// every file and take most of the build time; Debian has no static fmt.
 #include <fmt/format-inl.h>
 
 namespace fmt::detail {

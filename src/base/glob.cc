@@ -16,7 +16,7 @@ Unit match_set(std::string_view pattern, char byte) {
   const bool inverted = at < pattern.size() && pattern[at] == '!';
   at += inverted ? 1 : 0;
   bool found = false;
-  // A closing bracket that comes first is a member.
+  // A closing bracket in first position is a member of the set.
   for (const std::size_t first = at;
        at < pattern.size() && (pattern[at] != ']' || at == first); ++at) {
     if (at + 2 < pattern.size() && pattern[at + 1] == '-' &&
@@ -41,8 +41,8 @@ Unit match_unit(std::string_view pattern, char byte) {
 }  // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
-  // Only the last star has to be tried again: what an earlier one could take
-  // more, this one can take too.
+  // Only the last star needs backtracking: anything more that an earlier one
+  // could match, this one can match too.
   std::string_view after_star;
   std::string_view retry;
   bool has_star = false;

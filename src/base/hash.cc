@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t kFirst = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t kSecond = 0xd1b54a32d192ed03;
 
-// Both are secret: a word that were known to make a factor zero would undo all
-// that came before it.
+// Both are secret: a known word that makes a factor zero would erase everything
+// hashed before it.
 struct Seed {
   std::uint64_t start = kFirst;
   std::uint64_t factor = kSecond;
@@ -21,7 +21,8 @@ struct Seed {
 const Seed& seed() {
   static const Seed made = [] {
     Seed random;
-    // Without entropy the hash still works; only a hostile file could tell.
+    // Without entropy the hash still works, but a hostile file could make its
+    // keys collide.
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
     return random;
   }();
@@ -68,8 +69,8 @@ std::uint64_t hash_bytes(Bytes bytes) {
     next += 16;
     return mixed;
   };
-  // A group's list of ranks has many thousands of bytes; these four don't wait
-  // for each other.
+  // A group's list of ranks can take many thousands of bytes; four independent
+  // lanes run in parallel.
   if (left >= 128) {
     std::uint64_t others[3] = {state ^ 1, state ^ 2, state ^ 3};
     for (; left >= 64; left -= 64) {

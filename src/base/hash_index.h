@@ -8,9 +8,9 @@
 
 namespace postflight {
 
-// Finds by their hashes what stands in a list elsewhere: a table of indexes in
-// 8 bytes a slot, one in a cache line where a node-based map takes three. The
-// hash has to be one that no file can make collide (base/hash.h).
+// An open-addressing hash table of indexes into a list kept elsewhere. A slot
+// takes 8 bytes, so a lookup touches one cache line where a node-based map
+// touches three. Use a seeded hash (base/hash.h) for untrusted keys.
 class HashIndex {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -21,7 +21,7 @@ class HashIndex {
     return slots_.capacity() * sizeof(Slot);
   }
 
-  // Forgets all, but keeps the memory.
+  // Removes all entries but keeps the memory.
   void clear() {
     std::ranges::fill(slots_, Slot());
     size_ = 0;
@@ -32,14 +32,14 @@ class HashIndex {
       resize(std::bit_ceil(count * 4 / 3 + 1));
   }
 
-  // Says that this hash will be asked for soon.
+  // Prefetches the slot of a hash that will be looked up soon.
   void prefetch(std::uint64_t hash) const {
     if (!slots_.empty())
       __builtin_prefetch(
           &slots_[static_cast<std::uint32_t>(hash) & (slots_.size() - 1)]);
   }
 
-  // The index that was added with this hash first and that `is_wanted`.
+  // The first index added with this hash for which `is_wanted` is true.
   template <class IsWanted>
   std::uint32_t find(std::uint64_t hash, const IsWanted& is_wanted) const {
     if (slots_.empty())
@@ -97,7 +97,8 @@ class HashIndex {
   void resize(std::size_t slots) {
     std::vector<Slot> old(slots);
     old.swap(slots_);
-    // From a free slot on, so that those with one hash stay in their order.
+    // Starts after a free slot, so that entries with equal hashes keep their
+    // order.
     std::size_t first = 0;
     while (first < old.size() && old[first].index != kNone)
       ++first;

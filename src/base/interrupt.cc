@@ -20,7 +20,7 @@ namespace postflight {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-constexpr int kInterrupted = 130;  // as a shell reports a program's SIGINT
+constexpr int kInterrupted = 130;  // a shell's exit status for SIGINT
 
 sigset_t signals_not_ignored() {
   sigset_t signals;
@@ -34,12 +34,12 @@ sigset_t signals_not_ignored() {
   return signals;
 }
 
-// Signals come to the whole process, so what is done instead of ending it is
-// known to the whole process, too.
+// Signals are delivered to the process, so the deferral handler is
+// process-wide, too.
 std::mutex deferral_mutex;
 InterruptDeferral::Handler deferred;
 
-// Whether somebody took the signal, which is out of the queue then.
+// Whether a deferral handled the signal, which is dequeued then.
 bool defer(const Descriptor& signals) {
   const std::lock_guard lock(deferral_mutex);
   if (!deferred)
@@ -63,9 +63,9 @@ bool wait_for_signal(const Descriptor& signals, int stop) {
 
 [[noreturn]] void end_process(const sigset_t& signals,
                               const std::function<void()>& before_exit) {
-  // From here on a signal does what it does by default, in case the clean-up
-  // hangs on a file system that is gone. The first one has to be taken out of
-  // the queue before, or it would strike now.
+  // From here on signals have their default action, in case the clean-up hangs
+  // on a dead file system. The first one has to be dequeued before, or it would
+  // be delivered now.
   const timespec at_once{};
   while (::sigtimedwait(&signals, nullptr, &at_once) > 0) {
   }

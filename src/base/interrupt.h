@@ -12,13 +12,13 @@ namespace postflight {
 // Ends the process cleanly on SIGINT, SIGTERM or SIGHUP: runs a callback,
 // removes all Leftovers and exits with 130. A second signal ends it at once.
 //
-// Make one in main before any other thread: it blocks the signals, threads
-// inherit that, and a thread of its own waits for them, so the clean-up is
-// ordinary code rather than a signal handler. A signal that was ignored at the
-// start (nohup) stays ignored.
+// Create one in main before any other thread: it blocks the signals, threads
+// inherit the mask, and the guard's own thread waits for them, so the clean-up
+// is ordinary code rather than a signal handler. A signal that was ignored at
+// the start (nohup) stays ignored.
 class InterruptGuard {
  public:
-  // `before_exit` runs on the guard's thread, say to erase a progress line.
+  // `before_exit` runs on the guard's thread, e.g. to erase a progress line.
   static Result<InterruptGuard> start(std::function<void()> before_exit);
 
   InterruptGuard(InterruptGuard&&) noexcept = default;
@@ -27,9 +27,9 @@ class InterruptGuard {
   ~InterruptGuard();
 
   // The calling thread's signal mask without the signals above. A child
-  // inherits the mask of the thread that makes it, so whoever starts another
-  // program gives it this one: POSIX_SPAWN_SETSIGMASK, or sigprocmask between
-  // fork and exec. Else it could not be interrupted.
+  // inherits its parent thread's mask and could not be interrupted with it, so
+  // give it this one: POSIX_SPAWN_SETSIGMASK, or sigprocmask between fork and
+  // exec.
   static sigset_t child_mask();
 
  private:
@@ -40,9 +40,9 @@ class InterruptGuard {
   std::jthread thread_;
 };
 
-// While one lives, a signal that the guard waits for calls `instead`, on the
-// guard's thread, and the process goes on: for work that a user ends with
-// Ctrl-C to see what came of it. One at a time.
+// While one exists, a signal that the guard waits for calls `instead` on the
+// guard's thread and the process continues: for work that the user stops with
+// Ctrl-C to see its results. At most one at a time.
 class InterruptDeferral {
  public:
   using Handler = std::function<void(int signal, bool from_terminal)>;

@@ -53,7 +53,7 @@ std::string Leftovers::unique_name() {
 
 Leftover::Leftover(const std::filesystem::path& path)
     : entry_(std::make_unique<Leftovers::Entry>()) {
-  // The process may change its folder before this is removed.
+  // Absolute, as the process may change its working directory.
   std::error_code failed;
   entry_->path = std::filesystem::absolute(path, failed);
   if (failed)
@@ -76,7 +76,7 @@ Leftover::~Leftover() {
 Result<> Leftover::remove() {
   if (entry_ == nullptr)
     return {};
-  // Dropped only once it is gone: an interruption halfway finishes the work.
+  // Unregistered only once removed: an interruption midway completes it.
   std::error_code failed;
   const bool is_ours = entry_->owner == ::getpid();
   if (is_ours)

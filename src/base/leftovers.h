@@ -9,17 +9,17 @@
 
 namespace postflight {
 
-// The files and folders that are to go if the process is interrupted. This is
-// the program's one registry for the whole process: a signal ends the whole
-// process, and whoever cleans up then can't know every object that is at work.
-// Nothing is ever looked up in it, so no behaviour depends on it.
+// The files and folders to remove if the process is interrupted. This is the
+// only process-wide registry: a signal ends the whole process, and the clean-up
+// cannot reach every live object. Nothing is ever looked up in it, so no other
+// behaviour depends on it.
 class Leftovers {
  public:
-  // Removes everything registered by this process; a forked child leaves its
-  // parent's things alone. The handles stay valid.
+  // Removes everything registered by this process; a forked child does not
+  // remove its parent's files. The handles stay valid.
   static void remove_all();
 
-  // A name nobody else has: "postflight-<pid>-<64 random bits>".
+  // A unique name: "postflight-<pid>-<64 random bits>".
   static std::string unique_name();
 
  private:
@@ -28,15 +28,15 @@ class Leftovers {
   static void add(Entry& entry);
   static void drop(Entry& entry);
 
-  // A list threaded through the entries needs no destructor, so a signal that
-  // comes while the process exits still finds it whole.
+  // An intrusive list needs no destructor, so it is intact even for a signal
+  // that arrives while the process exits.
   static std::mutex mutex_;
   static Entry* first_;
 };
 
-// One file or folder of ours, removed with all its contents when the handle
-// goes or the process is interrupted. Links are removed, never followed.
-// Register a path before making it, so that no moment is left uncovered.
+// A temporary file or folder, removed with all its contents when the handle is
+// destroyed or the process is interrupted. Symlinks are removed, not followed.
+// Register a path before creating it, so that it is never left unregistered.
 class Leftover {
  public:
   explicit Leftover(const std::filesystem::path& path);
@@ -44,9 +44,9 @@ class Leftover {
   Leftover& operator=(Leftover&& other) noexcept;
   ~Leftover();
 
-  // Removes it now. Does nothing in a forked child, or when there is nothing.
+  // Removes it now. Does nothing in a forked child or if nothing is registered.
   Result<> remove();
-  // Forgets it: the file or folder stays.
+  // Unregisters it: the file or folder stays.
   void release();
 
  private:

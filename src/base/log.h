@@ -14,13 +14,13 @@ namespace postflight {
 
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
-// Where a library says what it has to say. Messages go by named channels
-// ("zip", "unwinder"), each with a level below which it is silent: kInfo,
-// until set_level() says otherwise. Safe to use from several threads.
+// Where the library sends its messages. They have named channels ("zip",
+// "unwinder"), each with a level below which messages are dropped: kInfo unless
+// set_level() changes it. Thread-safe.
 class Log {
  public:
-  // Gets one message at a time, and must not use the log itself. Messages may
-  // quote bytes of a file: whoever prints them escapes them.
+  // Called with one message at a time; must not use the log itself. Messages
+  // may quote bytes of a file: escape them before printing.
   using Sink = std::function<void(LogLevel level, std::string_view channel,
                                   std::string_view message)>;
 
@@ -28,7 +28,7 @@ class Log {
   explicit Log(Sink sink = nullptr) : sink_(std::move(sink)) {}
 
   LogLevel level(std::string_view channel) const;
-  // Returns the level that held before.
+  // Returns the previous level.
   LogLevel set_level(std::string_view channel, LogLevel level);
 
   template <class... Args>
@@ -44,7 +44,7 @@ class Log {
                std::string_view message);
 
   const Sink sink_;
-  // Two locks, so that a slow sink does not hold up those with nothing to say.
+  // Two locks, so that a slow sink does not block level checks.
   mutable std::mutex levels_mutex_;
   std::map<std::string, LogLevel, std::less<>> levels_;
   std::mutex sink_mutex_;

@@ -30,7 +30,7 @@ Pattern::~Pattern() = default;
 Result<Pattern> Pattern::compile(std::string_view expression) {
   auto compiled = std::make_unique<Compiled>(expression);
   if (!compiled->expression.ok())
-    return fail(ErrorKind::kUsage, "'{}' is no regular expression: {}",
+    return fail(ErrorKind::kUsage, "'{}' is not a valid regular expression: {}",
                 expression, compiled->expression.error());
   return Pattern(std::move(compiled));
 }

@@ -8,8 +8,7 @@
 
 namespace postflight {
 
-// A regular expression from a user or a file, matched in linear time whatever
-// it says.
+// An untrusted regular expression (RE2), matched in linear time.
 class Pattern {
  public:
   static Result<Pattern> compile(std::string_view expression);
@@ -23,7 +22,7 @@ class Pattern {
   // Whether all of `text` matches, or its beginning.
   bool matches(std::string_view text) const;
   bool matches_start_of(std::string_view text) const;
-  // What the first group of the first match is, as a part of `text`.
+  // The first capture group of the first match, a view into `text`.
   std::optional<std::string_view> first_group(std::string_view text) const;
 
  private:

@@ -8,12 +8,11 @@
 
 namespace postflight {
 
-// Maps addresses to small numbers in 16 bytes a slot, where a node-based map
-// takes 56: a hostile pickle can make a container out of every byte.
+// Maps addresses to small numbers with 16 bytes per slot, where a node-based
+// map takes 56: a hostile pickle can make a container out of every byte.
 class PointerMap {
  public:
-  // The number kept for `key`, made 0 when it is asked for first. Valid until
-  // the next call.
+  // The number for `key`, inserted as 0 if missing. Valid until the next call.
   std::uint32_t& operator[](const void* key) {
     if ((size_ + 1) * 4 > slots_.size() * 3)
       grow();
@@ -25,19 +24,19 @@ class PointerMap {
     return slot.number;
   }
 
-  // 0 if `key` was never asked for.
+  // 0 if `key` is missing.
   std::uint32_t find(const void* key) const {
     return slots_.empty() ? 0 : slots_[position(key)].number;
   }
 
-  // Room for so many in all.
+  // Makes room for `count` entries in total.
   void reserve(std::size_t count) {
     if (count * 4 > slots_.size() * 3)
       grow(std::bit_ceil(count * 4 / 3 + 1));
   }
 
-  // Two rounds: after one, the distances between addresses alone would say
-  // which of them collide, and those are a hostile pickle's to choose.
+  // Two rounds: after one, collisions would depend only on the distances
+  // between addresses, which a hostile pickle controls.
   static std::size_t hash(const void* key) {
     std::uint64_t bits = reinterpret_cast<std::uintptr_t>(key);
     bits = (bits ^ bits >> 32) * 0xbf58476d1ce4e5b9u;

@@ -23,7 +23,7 @@ constexpr Clock::Duration kInterval = std::chrono::milliseconds(100);
 constexpr std::size_t kMinBar = 10;
 constexpr std::size_t kMaxBar = 30;
 constexpr std::string_view kGap = "  ";
-// A guess beyond this says more about the guess than about the work.
+// A longer estimate is too unreliable to show.
 constexpr Seconds kLongestGuess = std::chrono::hours(24 * 30);
 
 struct State {
@@ -87,7 +87,7 @@ std::string bar(double fraction, std::size_t width) {
                      std::string(width - done, '.'));
 }
 
-// Where there is little room the least important parts are left out.
+// In a narrow terminal the least important parts are left out.
 std::string line(const State& state, const Terminal& terminal) {
   // The last column stays free, as some terminals wrap once it is written.
   const std::size_t width = terminal.width - 1;
@@ -155,7 +155,8 @@ void Progress::advance(std::uint64_t bytes, std::uint64_t files) {
     return;
   const Clock::TimePoint now = clock_.now();
   Clock::TimePoint due = next_draw_.load(std::memory_order_relaxed);
-  // Of several threads that find it due, the one that wins the swap draws.
+  // Of several threads that find a redraw due, the one that wins the exchange
+  // draws.
   if (now >= due && next_draw_.compare_exchange_strong(due, now + kInterval))
     draw(now);
 }

@@ -19,13 +19,13 @@ struct ProgressOptions {
   bool quiet = false;
 };
 
-// A line on stderr that says how far the work is, for work that takes longer
-// than half a second. It is drawn at most ten times a second, never wraps, and
-// is gone when the work is done. Where it could not be erased again (stderr is
-// no terminal, or a dumb one) there is none.
+// A progress line on stderr for work that takes longer than half a second. It
+// is redrawn at most ten times per second, never wraps, and is erased when the
+// work is done. There is none if it could not be erased: when stderr is not a
+// terminal, or a dumb one.
 class Progress {
  public:
-  // Writes to stderr, at once. Called by one thread at a time.
+  // Writes to stderr, unbuffered. Called by one thread at a time.
   using Sink = std::function<void(std::string_view text)>;
 
   // `clock` has to outlive it.
@@ -37,9 +37,9 @@ class Progress {
 
   // Cheap, and safe from any thread.
   void advance(std::uint64_t bytes, std::uint64_t files = 0);
-  // Takes the line away until the next update, to make way for a message.
+  // Erases the line until the next update, to make room for a message.
   void erase();
-  // Takes the line away for good.
+  // Erases the line for good.
   void finish();
 
  private:

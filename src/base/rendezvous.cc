@@ -13,17 +13,18 @@ namespace postflight {
 
 namespace {
 
-// A path is at most 4 KiB, and so is an error worth passing on.
+// PATH_MAX is 4 KiB, and longer errors are not worth passing on.
 constexpr std::uint64_t kMaxValue = 64 << 10;
-// Thousands of ranks may poll one file server, so the pauses grow.
+// Exponential backoff: thousands of ranks may poll one file server.
 constexpr Clock::Duration kFirstPause = std::chrono::milliseconds(5);
 constexpr Clock::Duration kLongestPause = std::chrono::milliseconds(500);
 
 Result<std::string> read_value(const std::filesystem::path& path) {
   const File file = TRY(File::open(path));
   if (file.size() > kMaxValue)
-    return fail(ErrorKind::kRefused, "{} is no rendezvous file: {} bytes long",
-                path.string(), file.size());
+    return fail(ErrorKind::kRefused,
+                "{} is not a rendezvous file: it has {} bytes", path.string(),
+                file.size());
   std::string value(file.size(), '\0');
   TRY(file.read_at(0, std::as_writable_bytes(std::span(value))));
   return value;
@@ -53,8 +54,8 @@ Result<std::string> FolderRendezvous::await(std::string_view key,
     const Clock::Duration left = deadline - clock_.now();
     if (left <= Clock::Duration::zero())
       return fail(ErrorKind::kIo,
-                  "{} did not appear within {}; the process that writes it "
-                  "may have ended, or uses another folder",
+                  "{} did not appear within {}; the process that writes it may "
+                  "have exited, or uses a different folder",
                   path.string(), human_duration(limit));
     clock_.wait(std::min(pause, left));
     pause = std::min(pause * 2, kLongestPause);

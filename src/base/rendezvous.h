@@ -9,23 +9,23 @@
 
 namespace postflight {
 
-// How the processes of a group tell each other things. Keys are short names
+// A key-value exchange between the processes of a group. Keys are short names
 // without slashes.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
-  // Makes `value` known to the group under `key`.
+  // Makes `value` visible to the group under `key`.
   virtual Result<> publish(std::string_view key, std::string_view value) = 0;
-  // Waits up to `limit` for `key`; looks at least once.
+  // Waits up to `limit` for `key`; checks at least once.
   virtual Result<std::string> await(std::string_view key,
                                     Clock::Duration limit) = 0;
-  // Takes a key back, if it is there.
+  // Removes a key, if present.
   virtual void withdraw(std::string_view key) = 0;
 };
 
-// Over a folder that the whole group can see: a key is a file that appears
-// whole. Each launch of a job needs a folder of its own, as a file left by one
-// that was killed would be taken for an answer.
+// Uses a folder that the whole group shares: a key is a file that appears
+// atomically. Each launch of a job needs its own folder, as a file left by a
+// killed launch would be taken for an answer.
 class FolderRendezvous final : public Rendezvous {
  public:
   // `clock` has to outlive it.

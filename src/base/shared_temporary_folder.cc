@@ -12,8 +12,8 @@ namespace postflight {
 
 namespace {
 
-// Rank 0 publishes either "+<path>" or "-<why there is none>", so that nobody
-// waits for a folder that will not come.
+// Rank 0 publishes either "+<path>" or "-<error>", so that no rank waits for a
+// folder that could not be created.
 constexpr std::string_view kNameKey = "temporary_folder";
 constexpr char kMade = '+';
 constexpr char kFailed = '-';
@@ -57,10 +57,10 @@ Result<SharedTemporaryFolder> SharedTemporaryFolder::create(
     Rendezvous& rendezvous, const Clock& clock,
     const SharedFolderOptions& options) {
   if (options.rank >= options.world_size)
-    return fail(ErrorKind::kUsage, "there is no rank {} in a group of {}",
+    return fail(ErrorKind::kUsage, "rank {} is outside the group of {}",
                 options.rank, options.world_size);
   SharedTemporaryFolder folder(&rendezvous, &clock, options);
-  // A rank that fails here says that it is done as it leaves.
+  // A rank that fails here reports that it is done in its destructor.
   TRY(options.rank == 0 ? folder.make() : folder.join());
   return folder;
 }
@@ -89,14 +89,14 @@ Result<> SharedTemporaryFolder::join() {
   const std::string answer =
       TRY(rendezvous_->await(kNameKey, options_.time_limit));
   if (answer.empty() || answer.front() != kMade)
-    return fail(ErrorKind::kIo, "rank 0 made no shared folder: {}",
+    return fail(ErrorKind::kIo, "rank 0 could not create the shared folder: {}",
                 answer.empty() ? "it did not say why" : answer.substr(1));
   path_ = answer.substr(1);
   std::error_code ignored;
   if (!std::filesystem::is_directory(path_, ignored))
     return fail(ErrorKind::kIo,
-                "rank {} can't see {}, which rank 0 made; give a parent folder "
-                "that all ranks share",
+                "rank {} cannot see {}, which rank 0 created; give a parent "
+                "folder that all ranks share",
                 options_.rank, path_.string());
   return {};
 }
@@ -114,8 +114,8 @@ Result<> SharedTemporaryFolder::finish() {
 Result<> SharedTemporaryFolder::wait_for_others() {
   if (options_.world_size == 1)
     return {};
-  // One deadline for the whole group; once it has passed, the rest of the
-  // ranks are still asked whether they have answered in the meantime.
+  // One deadline for the whole group; once it has passed, the remaining ranks
+  // are still checked once each.
   const Clock::TimePoint deadline = clock_->now() + options_.time_limit;
   std::size_t missing = 0;
   std::size_t first_missing = 0;
@@ -130,11 +130,12 @@ Result<> SharedTemporaryFolder::wait_for_others() {
   rendezvous_->withdraw(kNameKey);
   if (missing == 0)
     return {};
-  return fail(ErrorKind::kIo,
-              "{} of {} ranks, the first of them rank {}, did not say within "
-              "{} that they were done with {}, which is removed now",
-              missing, options_.world_size, first_missing,
-              human_duration(options_.time_limit), path_.string());
+  return fail(
+      ErrorKind::kIo,
+      "{} of {} ranks, the first of them rank {}, did not finish within "
+      "{}; removed the shared folder {} anyway",
+      missing, options_.world_size, first_missing,
+      human_duration(options_.time_limit), path_.string());
 }
 
 }  // namespace postflight

@@ -18,15 +18,15 @@ struct SharedFolderOptions {
   std::size_t rank = 0;
   std::size_t world_size = 1;
   std::filesystem::path parent = {};  // seen by all ranks; else $TMPDIR
-  // How long a rank waits for rank 0 to make the folder, and rank 0 for all
-  // the others to be done with it.
+  // How long a rank waits for rank 0 to create the folder, and rank 0 for all
+  // other ranks to finish.
   Clock::Duration time_limit = std::chrono::minutes(5);
 };
 
-// One temporary folder for a group of processes. Rank 0 makes it and tells the
-// others its name. Every rank says when it is done, at the latest when its
-// object goes, for whatever reason; rank 0 then waits for all of them and
-// removes the folder, once. A rank that died is waited for up to the limit.
+// One temporary folder for a group of processes. Rank 0 creates it and
+// publishes its name. Every rank reports when it is done, at the latest in its
+// destructor; rank 0 then waits for all of them and removes the folder, once.
+// A rank that died is waited for up to the time limit.
 class SharedTemporaryFolder {
  public:
   // Without a group: an ordinary temporary folder.
@@ -42,8 +42,8 @@ class SharedTemporaryFolder {
   ~SharedTemporaryFolder();
 
   const std::filesystem::path& path() const { return path_; }
-  // Says that this rank is done; on rank 0, waits for the others and removes
-  // the folder, also when it fails because one of them did not answer.
+  // Reports that this rank is done; on rank 0, waits for the others and removes
+  // the folder, even if it fails because one of them did not answer.
   Result<> finish();
 
  private:

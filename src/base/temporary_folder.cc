@@ -21,7 +21,7 @@ Result<TemporaryFolder> TemporaryFolder::create(std::filesystem::path parent) {
   std::error_code failed;
   const std::filesystem::path absolute =
       std::filesystem::absolute(parent, failed);
-  // Not mkdtemp: with a name of our own the folder is registered for removal
+  // Not mkdtemp: with a name chosen here, the folder is registered for removal
   // before it exists.
   TemporaryFolder folder(absolute / Leftovers::unique_name());
   if (failed || ::mkdir(folder.path_.c_str(), 0700) != 0) {
@@ -29,8 +29,8 @@ Result<TemporaryFolder> TemporaryFolder::create(std::filesystem::path parent) {
         failed ? failed : std::error_code(errno, std::generic_category());
     folder.keep();
     return fail(ErrorKind::kIo,
-                "cannot make a temporary folder in {}: {}; set TMPDIR to a "
-                "folder that may be written",
+                "cannot create a temporary folder in {}: {}; set TMPDIR to a "
+                "writable folder",
                 parent.string(), reason.message());
   }
   return folder;

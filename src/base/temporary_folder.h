@@ -7,16 +7,16 @@
 
 namespace postflight {
 
-// A new folder that only its owner may enter. It goes with everything in it
-// when the object does; links inside are removed, not followed.
+// A new folder that only its owner can access. It is removed with everything in
+// it by the destructor; symlinks inside are removed, not followed.
 class TemporaryFolder {
  public:
-  // Without a parent it lies in $TMPDIR, or in /tmp.
+  // Without a parent it is created in $TMPDIR, or in /tmp.
   static Result<TemporaryFolder> create(std::filesystem::path parent = {});
 
   // Absolute.
   const std::filesystem::path& path() const { return path_; }
-  // Leaves the folder in place, for someone to look at.
+  // Keeps the folder, e.g. for debugging.
   void keep() { leftover_.release(); }
   Result<> remove() { return leftover_.remove(); }
 

@@ -14,7 +14,7 @@ enum class ColourChoice : std::uint8_t { kAuto, kAlways, kNever };
 
 enum class Style : std::uint8_t { kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
-// What the system knows about the terminal, before anyone's wishes.
+// What the system reports about the terminal, before options and environment.
 struct TerminalFacts {
   bool stdout_is_terminal = false;
   bool stderr_is_terminal = false;
@@ -25,7 +25,7 @@ struct TerminalFacts {
 struct Terminal {
   bool stdout_is_terminal = false;
   bool stderr_is_terminal = false;
-  bool dumb = false;  // can't move its cursor
+  bool dumb = false;  // cannot move its cursor
   bool colour = false;
   bool unicode = false;
   std::size_t width = 80;
@@ -35,14 +35,14 @@ struct Terminal {
   static Terminal detect(ColourChoice choice);
 
   // Colour is on when stdout is a terminal and TERM is not "dumb"; NO_COLOR
-  // beats that, and `choice` beats both. COLUMNS beats the width measured, for
-  // nobody exports it by accident.
+  // overrides that, and `choice` overrides both. COLUMNS overrides the measured
+  // width, as it is only ever exported deliberately.
   static Terminal from(const TerminalFacts& facts, ColourChoice choice,
                        const Environment& environment);
 
-  // `text`, which has been escaped, in a style if colour is on.
+  // `text`, which must be escaped already, styled if colour is on.
   std::string styled(Style style, std::string_view text) const;
-  // What stands for a part that was cut off.
+  // Marks text that was cut off.
   std::string_view ellipsis() const { return unicode ? "…" : "..."; }
 };
 

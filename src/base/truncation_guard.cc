@@ -12,8 +12,9 @@
 namespace postflight {
 namespace {
 
-// The handler walks these while other threads come and go, so none is ever
-// given back; there are as many as files were mapped at one time.
+// The handler walks this list while other threads add and remove mappings, so
+// nodes are reused but never freed; there are at most as many as files were
+// mapped at one time.
 struct Block {
   std::array<WatchedMapping, 64> mappings;
   std::unique_ptr<Block> owner_of_next;
@@ -34,7 +35,7 @@ Registry& registry() {
   return made;
 }
 
-// What the handler needs, there before it may be called.
+// Needed by the handler, so initialised before it is installed.
 std::atomic<const Block*> watched = nullptr;
 std::atomic<std::uintptr_t> page_size = 4096;
 struct sigaction otherwise;
@@ -50,8 +51,8 @@ const WatchedMapping* mapping_at(std::uintptr_t address) {
   return nullptr;
 }
 
-// Puts zeros where nothing is any more: from the page that was looked at to the
-// end, for a file ends only once.
+// Maps zeros from the faulting page to the end of the mapping: everything after
+// a missing page is missing, too.
 void handle(int, siginfo_t* info, void*) {
   const int error = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -61,7 +62,7 @@ void handle(int, siginfo_t* info, void*) {
   if (mapping == nullptr ||
       ::mmap(reinterpret_cast<void*>(page), mapping->end - page, PROT_READ,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-    ::sigaction(SIGBUS, &otherwise, nullptr);  // and it strikes again
+    ::sigaction(SIGBUS, &otherwise, nullptr);  // the fault is raised again
   else
     const_cast<WatchedMapping*>(mapping)->lost_pages = true;
   errno = error;
@@ -110,7 +111,7 @@ Result<TruncationGuard> TruncationGuard::start() {
   sigemptyset(&action.sa_mask);
   if (::sigaction(SIGBUS, nullptr, &otherwise) != 0 ||
       ::sigaction(SIGBUS, &action, nullptr) != 0)
-    return fail_errno("cannot watch for files that shrink");
+    return fail_errno("cannot handle SIGBUS");
   return TruncationGuard(otherwise);
 }
 

@@ -12,26 +12,25 @@
 
 namespace postflight {
 
-// A mapped file whose pages can go away: when another process cuts it short,
-// the kernel answers a look at what is missing with SIGBUS.
+// A mapped file whose pages can disappear: when another process truncates it,
+// reading the missing part raises SIGBUS.
 struct WatchedMapping {
   std::atomic<std::uintptr_t> begin = 0;  // 0: not in use
   std::atomic<std::uintptr_t> end = 0;
   std::atomic<bool> lost_pages = false;
 };
 
-// Both are called by MappedFile. What was lost is remembered with the path.
+// Called by MappedFile. A mapping that lost pages is recorded with its path.
 WatchedMapping* watch_mapping(const void* address, std::size_t size);
 void unwatch_mapping(WatchedMapping* mapping,
                      const std::filesystem::path& path);
 
-// While one lives, looking at pages of a MappedFile that its file has lost does
-// not end the process. They read as zeros, and MappedFile::shrank() says so
-// from then on: whoever has looked asks before believing what was seen. Any
-// other SIGBUS does what it did before.
+// While one exists, reading pages of a MappedFile that its file has lost does
+// not kill the process. They read as zeros and MappedFile::shrank() is true
+// from then on: check it before trusting what was read. Any other SIGBUS has
+// its previous action.
 //
-// A signal's handler is the whole process's, so main makes one and libraries
-// none.
+// Signal handlers are process-wide, so only main creates one, never a library.
 class TruncationGuard {
  public:
   static Result<TruncationGuard> start();
@@ -40,7 +39,7 @@ class TruncationGuard {
   TruncationGuard& operator=(TruncationGuard&&) = delete;
   ~TruncationGuard();
 
-  // Files that had shrunk by the time they were closed.
+  // Files that had been truncated by the time they were closed.
   static std::vector<std::filesystem::path> shrunk_files();
 
  private:

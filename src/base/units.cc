@@ -13,7 +13,7 @@ std::uint64_t rounded(std::uint64_t value, std::uint64_t unit) {
   return value / unit + (value % unit >= unit - unit / 2 ? 1 : 0);
 }
 
-// "2 min 5 s", or "2 min" when the second part is nothing.
+// "2 min 5 s", or "2 min" when the second part is 0.
 std::string two_parts(std::uint64_t value, std::uint64_t small_per_large,
                       std::string_view large, std::string_view small) {
   const std::uint64_t rest = value % small_per_large;
@@ -55,7 +55,7 @@ std::string human_bytes(std::uint64_t bytes) {
     return fmt::format("{} B", bytes);
   std::uint64_t unit = 1000;
   std::size_t name = 0;
-  // What would round to 1000 of a unit is one of the next.
+  // A value that would round to 1000 of a unit is 1 of the next.
   while (name + 1 < kUnits.size() && rounded(bytes, unit) >= 1000) {
     unit *= 1000;
     ++name;

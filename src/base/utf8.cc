@@ -7,8 +7,8 @@ namespace postflight {
 
 namespace {
 
-// The shape of a sequence by its first byte, and the range its second byte has
-// to lie in: narrower after E0 and F0 (overlong forms) and F4 (past U+10FFFF).
+// The length of a sequence by its first byte, and the valid range of its second
+// byte: narrower after E0 and F0 (overlong forms) and F4 (past U+10FFFF).
 struct Lead {
   std::uint8_t size;
   std::uint8_t payload;

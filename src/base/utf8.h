@@ -13,8 +13,14 @@ enum class Utf8Kind : std::uint8_t {
   kInvalid,    // a byte that is part of neither
 };
 
-// What lies at the front of a text. An invalid byte is taken alone: its value
-// is the code point and 1 the size, so the next character is found again.
+// A range of code points, both ends included.
+struct CodePoints {
+  char32_t first;
+  char32_t last;
+};
+
+// The first character of a text. An invalid byte is decoded alone, with its
+// value as the code point and size 1, so that decoding resynchronises.
 struct Utf8Character {
   char32_t code_point;
   std::uint8_t size;
@@ -29,12 +35,12 @@ Utf8Character decode_utf8(std::string_view text);
 // Appends a code point up to U+10FFFF.
 void append_utf8(char32_t code_point, std::string& out);
 
-// Strict: overlong forms, surrogates and code points past U+10FFFF are not.
+// Strict: overlong forms, surrogates and code points past U+10FFFF are invalid.
 bool is_utf8(std::string_view text);
 
-// Takes the characters up to U+00FF away from the front of a text and writes
-// them as a byte each, into no more room than the text takes. Returns how many
-// there were; what is left begins with another.
+// Removes the leading characters up to U+00FF from `text` and writes each as
+// one byte to `room`, which is at least as large as the text. Returns how many
+// there were.
 std::size_t write_latin1(std::string_view& text, char* room);
 
 }  // namespace postflight

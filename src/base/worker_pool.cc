@@ -12,19 +12,19 @@ namespace postflight {
 
 namespace {
 
-// More would only cost stacks; a thread is for a processor, not for a job.
+// More threads would only cost stacks.
 constexpr std::size_t kMaxThreads = 1024;
 
 std::size_t usable_processors() {
   cpu_set_t processors;
-  // Fails on machines with more processors than the set has bits.
+  // Fails on machines with more processors than a cpu_set_t has bits.
   if (::sched_getaffinity(0, sizeof(processors), &processors) == 0)
     return static_cast<std::size_t>(CPU_COUNT(&processors));
   return std::thread::hardware_concurrency();
 }
 
-// What the workers and the consumer share. Job i keeps what became of it in
-// slot i % window, which is free again once job i has been consumed.
+// State shared by the workers and the consumer. The outcome of job i is in slot
+// i % window, which is free again once job i has been consumed.
 class Run {
  public:
   Run(std::size_t count, std::size_t window,
@@ -55,7 +55,7 @@ class Run {
     }
   }
 
-  // Waits for job `index`, which is the next to consume; throws what it threw.
+  // Waits for job `index`, the next to consume; rethrows what it threw.
   void await(std::size_t index) {
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[index % slots_.size()];
@@ -89,12 +89,12 @@ class Run {
   std::condition_variable slot_free_;
   std::condition_variable next_finished_;
   std::vector<Slot> slots_;
-  std::size_t next_ = 0;      // the first job nobody has started
+  std::size_t next_ = 0;      // the first job that is not started
   std::size_t consumed_ = 0;  // the first job that is not consumed
   bool stopped_ = false;
 };
 
-// Stops the workers before they are joined, whichever way the caller leaves.
+// Stops the workers before they are joined, on every path out of the caller.
 class Workers {
  public:
   Workers(Run& run, std::size_t wanted) : run_(run) {
@@ -103,7 +103,7 @@ class Workers {
       while (threads_.size() < wanted)
         threads_.emplace_back([&run] { run.work_until_done(); });
     } catch (const std::system_error&) {
-      // The machine has no more threads to give; fewer do the same work.
+      // Thread limit reached; the threads already running do the work.
     }
   }
   ~Workers() { run_.stop(); }

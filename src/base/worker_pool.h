@@ -12,9 +12,9 @@
 
 namespace postflight {
 
-// Runs independent jobs on several threads and hands their results over in
-// order. The threads live for one call: the jobs are files and archives, next
-// to which starting a thread costs nothing.
+// Runs independent jobs on several threads and delivers their results in order.
+// The threads live for one call: the jobs are files and archives, compared to
+// which starting a thread costs nothing.
 class WorkerPool {
  public:
   // 0 threads means one for each processor this process may run on.
@@ -22,14 +22,14 @@ class WorkerPool {
 
   std::size_t threads() const { return threads_; }
 
-  // Calls `work(index)` for each index below `count`, several at once, and
-  // `consume(index, result)` on the calling thread, in order, as soon as its
-  // turn has come. No job starts more than twice as many places ahead of the
-  // one to be consumed as there are threads, which bounds the memory.
+  // Calls `work(index)` concurrently for each index below `count`, and
+  // `consume(index, result)` on the calling thread, in order. To bound memory,
+  // a job starts only while its index is less than twice the number of threads
+  // ahead of the next one to consume.
   //
-  // An error from `consume` is returned; jobs under way are finished and no
-  // more are started. What `work` throws (bad_alloc) is thrown again here, when
-  // its turn has come. With one thread everything runs on the calling one.
+  // An error from `consume` is returned; running jobs are finished and no more
+  // are started. What `work` throws (bad_alloc) is rethrown here, in order.
+  // With one thread everything runs on the calling thread.
   template <class Work, class Consume>
   Result<> map_ordered(std::size_t count, Work&& work,
                        Consume&& consume) const {

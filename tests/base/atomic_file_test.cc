@@ -123,7 +123,7 @@ TEST(AtomicFile, RefusesLinksInACircle) {
   fs::create_symlink("link", link);
 
   EXPECT_EQ(message_of(put(link, "new")),
-            "cannot write " + link.string() + ": its links lead in a circle");
+            "cannot write " + link.string() + ": its symlinks form a loop");
 }
 
 TEST(AtomicFile, RefusesFolders) {
@@ -133,8 +133,8 @@ TEST(AtomicFile, RefusesFolders) {
 
 TEST(AtomicFile, RefusesToReplaceDevices) {
   EXPECT_EQ(message_of(AtomicFile::create("/dev/null")),
-            "cannot write /dev/null: it is not a regular file and can't be "
-            "replaced; name another");
+            "cannot write /dev/null: it is not a regular file and cannot be "
+            "replaced; choose another name");
 }
 
 TEST(AtomicFile, RefusesANameWithoutAFile) {
@@ -148,7 +148,7 @@ TEST(AtomicFile, SaysThatTheFolderIsMissing) {
 
   EXPECT_EQ(message_of(AtomicFile::create(missing + "/out")),
             "cannot write " + missing + "/out: the folder " + missing +
-                " does not exist; make it first");
+                " does not exist; create it first");
 }
 
 // Points the descriptor of the only hidden file in `folder` at /dev/full.
@@ -180,7 +180,8 @@ TEST(AtomicFile, SaysWhatToDoWhenTheDiskIsFull) {
                   ": No space left on device; free some space there or name a "
                   "file on another disk");
     EXPECT_EQ(message_of(file.commit()),
-              "cannot write " + target + ": it is finished, or failed before");
+              "cannot write " + target +
+                  ": already committed, or an earlier write failed");
   }
   EXPECT_EQ(read_file(target), "old");
   EXPECT_EQ(entries_of(folder.path()), 1U);

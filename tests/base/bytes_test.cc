@@ -38,8 +38,8 @@ TEST(Slice, ChecksWithoutOverflow) {
   const Result<Bytes> outside = slice(bytes, kMost, 2);
   ASSERT_FALSE(outside);
   EXPECT_EQ(outside.error().message(),
-            "2 bytes at offset 18446744073709551615 lie outside the 6 there "
-            "are");
+            "2 bytes at offset 18446744073709551615 are outside the 6 "
+            "available");
   EXPECT_FALSE(slice(bytes, 5, kMost));
 }
 

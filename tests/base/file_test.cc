@@ -117,8 +117,8 @@ TEST(MappedFile, RefusesAPipeThatHoldsMoreThanTheLimit) {
   ASSERT_FALSE(file.has_value());
   EXPECT_EQ(file.error().kind(), ErrorKind::kRefused);
   const std::string message = message_of(file);
-  EXPECT_EQ(message.substr(message.find(" holds")),
-            " holds more than 5 bytes and can't be mapped; save it as a "
+  EXPECT_EQ(message.substr(message.find(" has more")),
+            " has more than 5 bytes and cannot be mapped; save it as a "
             "regular file, which is not read into memory");
 }
 
@@ -145,8 +145,8 @@ TEST(File, SaysWhereItEndsTooEarly) {
 
   EXPECT_EQ(message_of(file->read_at(8, bytes)),
             path +
-                " ends before byte 10: 4 bytes at offset 8 were to be read; it "
-                "may have been cut short");
+                " ends before byte 10: cannot read 4 bytes at offset 8; it may "
+                "be truncated");
 }
 
 TEST(File, RefusesOffsetsNoFileCanHave) {
@@ -157,11 +157,11 @@ TEST(File, RefusesOffsetsNoFileCanHave) {
   ASSERT_TRUE(file.has_value());
   std::array<std::byte, 4> bytes;
 
-  EXPECT_EQ(message_of(file->read_at(~std::uint64_t{0}, bytes)),
-            path +
-                " ends before byte 18446744073709551615: 4 bytes at offset "
-                "18446744073709551615 were to be read; it may have been cut "
-                "short");
+  EXPECT_EQ(
+      message_of(file->read_at(~std::uint64_t{0}, bytes)),
+      path +
+          " ends before byte 18446744073709551615: cannot read 4 bytes at "
+          "offset 18446744073709551615; it may be truncated");
 }
 
 TEST(File, RefusesPipes) {

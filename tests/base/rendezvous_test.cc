@@ -33,7 +33,7 @@ TEST(FolderRendezvous, GivesUpAfterTheLimit) {
   EXPECT_EQ(message_of(rendezvous.await("greeting", 90s)),
             (folder.path() / "greeting").string() +
                 " did not appear within 1 min 30 s; the process that writes "
-                "it may have ended, or uses another folder");
+                "it may have exited, or uses a different folder");
   EXPECT_EQ(clock.now().time_since_epoch(), 90s);
 }
 
@@ -65,7 +65,7 @@ TEST(FolderRendezvous, RefusesFilesThatAreNotItsOwn) {
 
   EXPECT_EQ(message_of(rendezvous.await("greeting", 1s)),
             (folder.path() / "greeting").string() +
-                " is no rendezvous file: 70000 bytes long");
+                " is not a rendezvous file: it has 70000 bytes");
 }
 
 }  // namespace

@@ -127,9 +127,9 @@ TEST_F(SharedTemporaryFolderOfFour, GoesWhenARankDied) {
       return 1;
     const std::string message = message_of(folder->finish());
     return message ==
-                   "1 of 4 ranks, the first of them rank 3, did not say "
-                   "within 5 min that they were done with " +
-                       folder->path().string() + ", which is removed now"
+                   "1 of 4 ranks, the first of them rank 3, did not "
+                   "finish within 5 min; removed the shared folder " +
+                       folder->path().string() + " anyway"
                ? 0
                : 2;
   });
@@ -155,15 +155,15 @@ TEST_F(SharedTemporaryFolderOfFour, TellsTheOthersWhyItCouldNotBeMade) {
   fs::remove(parent_);
   FolderRendezvous rendezvous(meeting_, clock_);
   const std::string why =
-      "cannot make a temporary folder in " + parent_.string() +
-      ": No such file or directory; set TMPDIR to a folder that may be written";
+      "cannot create a temporary folder in " + parent_.string() +
+      ": No such file or directory; set TMPDIR to a writable folder";
 
   EXPECT_EQ(
       message_of(SharedTemporaryFolder::create(rendezvous, clock_, options(0))),
       why);
   EXPECT_EQ(
       message_of(SharedTemporaryFolder::create(rendezvous, clock_, options(1))),
-      "rank 0 made no shared folder: " + why);
+      "rank 0 could not create the shared folder: " + why);
 }
 
 TEST_F(SharedTemporaryFolderOfFour, HasToBeSeenByAllRanks) {
@@ -173,7 +173,7 @@ TEST_F(SharedTemporaryFolderOfFour, HasToBeSeenByAllRanks) {
 
   EXPECT_EQ(
       message_of(SharedTemporaryFolder::create(rendezvous, clock_, options(1))),
-      "rank 1 can't see /not_here, which rank 0 made; give a parent "
+      "rank 1 cannot see /not_here, which rank 0 created; give a parent "
       "folder that all ranks share");
   // It is done with the folder all the same.
   EXPECT_TRUE(fs::exists(meeting_ / "temporary_folder.done.1"));
@@ -183,7 +183,7 @@ TEST_F(SharedTemporaryFolderOfFour, HasNoFifthRank) {
   FolderRendezvous rendezvous(meeting_, clock_);
   EXPECT_EQ(
       message_of(SharedTemporaryFolder::create(rendezvous, clock_, options(4))),
-      "there is no rank 4 in a group of 4");
+      "rank 4 is outside the group of 4");
 }
 
 TEST(SharedTemporaryFolder, IsAnOrdinaryOneWithoutAGroup) {

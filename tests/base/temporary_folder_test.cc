@@ -66,8 +66,8 @@ TEST(TemporaryFolder, LiesInTmpdir) {
 
 TEST(TemporaryFolder, SaysWhatToDoWhenItCanNotBeMade) {
   EXPECT_EQ(message_of(TemporaryFolder::create("/no_such_folder")),
-            "cannot make a temporary folder in /no_such_folder: No such file "
-            "or directory; set TMPDIR to a folder that may be written");
+            "cannot create a temporary folder in /no_such_folder: No such file "
+            "or directory; set TMPDIR to a writable folder");
 }
 
 }  // namespace
