@@ -9,8 +9,8 @@
 
 using namespace postflight;
 
-// Reads a pickle, holds the machine to its bound on memory, and shows and
-// writes again what it read.
+// Reads a pickle, checks the machine's memory bound, and prints and writes the
+// value.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   constexpr std::uint64_t kConstant = 1 << 20;
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   write_pickle_json(pickle->root, out);
   write_pickle_text(pickle->root, {.all = true}, out);
 
-  // What was read can be written, and read again.
+  // Round trip.
   for (const int protocol : {2, 4}) {
     const Result<std::string> again = write_pickle(
         pickle->root, {.protocol = protocol, .max_bytes = 1 << 20});

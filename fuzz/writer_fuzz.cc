@@ -12,8 +12,8 @@ using namespace postflight;
 
 namespace {
 
-// Whether a protocol has to write some value as a call, which is what it then
-// reads back as.
+// Whether a value contains something that the protocol writes as a call, and
+// that is therefore read back as a call.
 bool becomes_a_call(const Value& value, int protocol) {
   if (value.is(Kind::kByteArray))
     return true;
@@ -42,8 +42,8 @@ bool has_calls_instead(const Value& root, int protocol) {
 
 }  // namespace
 
-// Reads a pickle, writes it and reads that: both are the same graph, and
-// writing the second gives the same bytes again.
+// Reads a pickle, writes it and reads it again: both must be the same graph,
+// and writing the second must produce the same bytes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   Machine machine;
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
     const WriteOptions options{.protocol = protocol, .max_bytes = 1 << 20};
     const Result<std::string> written = write_pickle(pickle->root, options);
     if (!written)
-      continue;  // too long, or what no pickler writes
+      continue;  // too long, or not expressible
     Machine second;
     const Result<Pickle> again = second.load(as_bytes(*written));
     if (!again || again->size != written->size())

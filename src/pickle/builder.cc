@@ -175,7 +175,8 @@ void Builder::extend(Items<T>& items, std::span<const T> more) {
   if (needed > std::numeric_limits<std::uint32_t>::max())
     throw std::bad_alloc();  // 32 GB of values in one container
   if (needed > items.capacity) {
-    // What is made whole gets no spare room, what grows half as much again.
+    // A container built at once gets no spare capacity; a growing one grows by
+    // half.
     const std::size_t room =
         std::min<std::size_t>(needed + (items.size == 0 ? 0 : needed / 2 + 2),
                               std::numeric_limits<std::uint32_t>::max());

@@ -14,12 +14,12 @@
 
 namespace postflight {
 
-// Makes values, as a Machine does from a pickle. Everything given to it is
-// copied; what it returns is valid while it lives.
+// Creates values such as a Machine reads from a pickle. Text is copied; what it
+// returns is valid as long as the Builder.
 //
-// Writers tell by identity what is one object: the same Value used twice is
-// written once. Two strings made from the same text are two objects, as they
-// can be in Python; interned() gives the same one each time.
+// Writers identify objects by identity: the same Value used twice is written
+// once. Two strings made from the same text are two objects, as they can be in
+// Python; interned() returns the same one each time.
 class Builder {
  public:
   static Value none() { return Value::none(); }
@@ -45,7 +45,7 @@ class Builder {
   Value dict(std::span<const Pair> pairs = {});
   Value dict(std::initializer_list<Pair> pairs);
 
-  // The same value each time for the same names.
+  // Returns the same value each time for the same names.
   Value global(std::string_view module, std::string_view name);
   // callable(*arguments)
   Value reduce(Value callable, Value arguments);
@@ -58,8 +58,8 @@ class Builder {
     return Value::numbered(Kind::kExtension, code);
   }
 
-  // These change what they are given, which Builder or Machine made: a list,
-  // set or object; a dict or object; an object.
+  // These modify a value made by a Builder or Machine: a list, set or object;
+  // a dict or object; an object.
   void append(Value target, Value item);
   void set_item(Value target, Value key, Value value);
   void set_item(Value target, std::string_view interned_key, Value value) {

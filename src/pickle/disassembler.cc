@@ -12,7 +12,7 @@
 namespace postflight {
 namespace {
 
-// Reads the argument of one opcode from the bytes behind it.
+// Reads the argument of one opcode from the bytes after it.
 class ArgumentReader {
  public:
   ArgumentReader(Instruction& into, Bytes rest, Arena& arena,
@@ -67,7 +67,7 @@ class ArgumentReader {
  private:
   Result<std::string_view> take(std::uint64_t count) {
     if (count > rest_.size())
-      return fail(ErrorKind::kCorrupt, "{} wants {} byte{}, {} {} left",
+      return fail(ErrorKind::kCorrupt, "{} needs {} byte{}, {} {} left",
                   info_.name, count, count == 1 ? "" : "s", rest_.size(),
                   rest_.size() == 1 ? "is" : "are");
     const std::string_view taken = rest_.substr(0, count);
@@ -188,7 +188,7 @@ class ArgumentReader {
   void set_unsigned(std::uint64_t number) {
     if (std::in_range<std::int64_t>(number))
       return set_integer(static_cast<std::int64_t>(number));
-    constexpr std::size_t kSize = sizeof(number) + 1;  // and a zero for a sign
+    constexpr std::size_t kSize = sizeof(number) + 1;  // plus a zero sign byte
     char* const bytes = arena_.allocate_text(kSize);
     std::memcpy(bytes, &number, sizeof(number));
     bytes[sizeof(number)] = 0;
@@ -213,7 +213,7 @@ Result<std::optional<Instruction>> Disassembler::next() {
   const auto code = static_cast<std::uint8_t>(bytes_[offset_]);
   const OpcodeInfo* const info = opcode_info(code);
   if (info == nullptr)
-    return fail(ErrorKind::kCorrupt, "byte {}: {:#04x} is no pickle opcode",
+    return fail(ErrorKind::kCorrupt, "byte {}: {:#04x} is not a pickle opcode",
                 offset_, code);
 
   arena_.reset();

@@ -9,7 +9,7 @@
 namespace postflight {
 namespace {
 
-// The index of a memo entry has 32 bits, and to make one takes two bytes.
+// A memo index has 32 bits, and each entry takes at least two bytes.
 constexpr std::uint64_t kMostBytes = 8ULL << 30;
 
 template <class T>
@@ -42,7 +42,7 @@ void Emitter::integer(std::int64_t value, Wide wide) {
     return op(Opcode::kBinInt2, static_cast<std::uint16_t>(value));
   if (fits<std::int32_t>(value))
     return op(Opcode::kBinInt, static_cast<std::int32_t>(value));
-  // Bytes that repeat the sign can be left out.
+  // Redundant sign bytes are omitted.
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? ~value : value);
   const std::size_t bytes =
       wide == Wide::kEight
@@ -120,8 +120,8 @@ void Emitter::close_frame() {
 
 tl::unexpected<Error> Emitter::too_long() const {
   return fail(ErrorKind::kRefused,
-              "the pickle would take more than {} bytes; raise the limit if it "
-              "is meant to be so long",
+              "the pickle would be longer than {} bytes; raise the limit if "
+              "that is intended",
               max_bytes_);
 }
 

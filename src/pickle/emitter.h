@@ -11,21 +11,21 @@
 
 namespace postflight {
 
-// The opcodes for one kind of text by the width of its count, in bytes; kStop
-// where there is none.
+// The opcodes for one kind of text by the width of its length in bytes; kStop
+// if there is none.
 struct TextOpcodes {
   Opcode one = Opcode::kStop;
   Opcode four = Opcode::kStop;
   Opcode eight = Opcode::kStop;
 };
 
-// A pickle being written: opcodes, their arguments, and from protocol 4 on the
-// frames around them, cut where CPython's pickler cuts them. Begins with PROTO.
+// A pickle being written: PROTO, opcodes and their arguments, and from protocol
+// 4 on the frames around them, with CPython's frame boundaries.
 class Emitter {
  public:
   Emitter(int protocol, std::uint64_t max_bytes);
 
-  // An error if this many bytes more would be too many.
+  // An error if `bytes` more would exceed the maximum.
   Result<> need_room(std::uint64_t bytes = 0) const {
     if (bytes > max_bytes_ || out_.size() > max_bytes_ - bytes) [[unlikely]]
       return too_long();
@@ -43,33 +43,33 @@ class Emitter {
   }
   // GLOBAL.
   void lines(Opcode opcode, std::string_view first, std::string_view second);
-  // How many bytes LONG1 has for an integer that 32 bits do not hold.
+  // The width of LONG1 for an integer that does not fit 32 bits.
   enum class Wide : std::uint8_t { kAsNeeded, kEight };
   void integer(std::int64_t value, Wide wide);
-  // Of more than 8 bytes, as a kBigInteger value has it.
+  // More than 8 bytes, as in a kBigInteger value.
   void big_integer(std::string_view twos_complement);
   void floating(double value);
-  // Text that is large lies outside frames.
+  // Large text is written outside frames.
   void text(const TextOpcodes& opcodes, std::string_view text);
-  // Puts what was written last into the memo; returns its index there plus
-  // one, which is what get() takes.
+  // Memoises the last written value; returns its memo index plus one, which is
+  // what get() takes.
   std::uint32_t put();
   std::uint32_t memo_size() const { return memo_size_; }
   void get(std::uint32_t index_plus_one);
 
-  // To be called before each value: a frame that is long enough ends here.
+  // Call before each value: closes a frame that is long enough.
   void boundary() {
     if (frame_ != kNoFrame && out_.size() - frame_ >= kFullFrame)
       close_frame();
   }
 
-  // Writes STOP.
+  // Writes STOP and returns the pickle.
   std::string finish() &&;
 
  private:
   static constexpr std::size_t kNoFrame = ~std::size_t{0};
   static constexpr std::size_t kFrameHeader = 9;
-  // Fewer bytes than this are not worth a frame of their own.
+  // CPython writes fewer bytes than this without a frame.
   static constexpr std::size_t kShortestFrame = 4;
   static constexpr std::size_t kFrameTarget = 64 << 10;
   static constexpr std::size_t kFullFrame = kFrameHeader + kFrameTarget;
@@ -93,7 +93,7 @@ class Emitter {
   std::uint64_t max_bytes_;
   std::uint32_t memo_size_ = 0;
   bool framed_ = false;
-  std::size_t frame_ = kNoFrame;  // where the open frame's header lies
+  std::size_t frame_ = kNoFrame;  // offset of the open frame's header
 };
 
 }  // namespace postflight

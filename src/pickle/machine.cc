@@ -10,24 +10,25 @@
 namespace postflight {
 namespace {
 
-// What values take for each byte of a dump, in bytes; a first guess only.
+// Bytes of values per byte of a dump; an initial estimate only.
 constexpr std::size_t kUsualGrowth = 6;
-// And how many bytes there are for an entry of the memo, and for an object.
+// Bytes of input per memo entry, and per object.
 constexpr std::size_t kBytesPerMemo = 11;
 constexpr std::size_t kBytesPerObject = 48;
 
-// How many bytes are run between two looks at the ends of input and stack.
+// How many bytes are run between two bounds checks of input and stack.
 constexpr std::uint64_t kBlock = 2048;
 
-// Of the opcodes that the loop runs itself: BINFLOAT's, or LONG1's size.
+// Among the opcodes that the loop runs itself: BINFLOAT's, or LONG1's size.
 constexpr std::uint64_t kLongestArgument = 8;
 
-// What an opcode and those that are run with it push beyond one for a byte.
+// How many more values than bytes an opcode and those fused with it push.
 constexpr std::size_t kSpareRoom = 8;
 
-// Of the objects that CPython writes by the million, these opcodes are most:
-// NEWOBJ MEMOIZE EMPTY_DICT MEMOIZE MARK behind EMPTY_TUPLE, and behind a tuple
-// that is a call's only argument MEMOIZE TUPLE1 MEMOIZE REDUCE MEMOIZE.
+// The most frequent opcode sequences in pickles of many objects written by
+// CPython: NEWOBJ MEMOIZE EMPTY_DICT MEMOIZE MARK after EMPTY_TUPLE, and
+// MEMOIZE TUPLE1 MEMOIZE REDUCE MEMOIZE after a tuple that is a call's only
+// argument.
 constexpr std::size_t kFollowing = 5;
 constexpr std::uint64_t kFollowingBytes =
     (std::uint64_t{1} << (8 * kFollowing)) - 1;
@@ -54,10 +55,11 @@ Result<Pickle> Machine::load(Bytes bytes) {
   memo_.clear();
   globals_.clear();
   objects_.clear();
-  // What is reserved counts, so a tight limit gets no head start.
+  // Reserved memory counts towards the limit, so reserve nothing under a tight
+  // one.
   if (bytes.size() * kUsualGrowth < limits_.max_value_bytes / 2) {
     arena_.expect(bytes.size() * kUsualGrowth);
-    // What is not used of these is never touched.
+    // Unused parts of these are never touched, so they cost no pages.
     memo_.expect(bytes.size() / kBytesPerMemo);
     objects_.reserve(bytes.size() / kBytesPerObject);
   }
@@ -71,15 +73,15 @@ std::uint64_t Machine::memory_bytes() const {
          (globals_.capacity() + objects_.capacity()) * sizeof(void*);
 }
 
-// Two things make this loop fast. The registers live in locals: stores through
-// `top` could otherwise change any member as far as the compiler knows, and
-// each opcode would reload them all. And the checks that there is another
-// opcode, that its fixed-size argument is there and that the stack has room
-// are made once for a block of bytes: an opcode pushes at most one value and
-// takes at least one byte. The last bytes of the input are run one by one.
+// Two things make this loop fast. The machine's registers are local variables:
+// as far as the compiler knows, a store through `top` could alias any member,
+// and each opcode would reload them all. And the bounds checks (another opcode,
+// its fixed-size argument, room on the stack) are made once per block of bytes:
+// an opcode pushes at most one value and takes at least one byte. The last
+// bytes of the input are run one by one.
 //
-// Aligned, as the same instructions half a cache line further on took 0.19 ms
-// for what takes 0.15.
+// Aligned: the same instructions half a cache line further on took 0.19 ms
+// instead of 0.15.
 template <Machine::Pace kPace>
 [[gnu::aligned(64)]] Result<Pickle> Machine::run() {
   constexpr bool kCareful = kPace == Pace::kOneByOne;
@@ -105,7 +107,7 @@ template <Machine::Pace kPace>
     if (kCareful)
       return false;
     std::uint64_t bytes = 0;
-    std::memcpy(&bytes, next, sizeof(bytes));  // as a block's end is no nearer
+    std::memcpy(&bytes, next, sizeof(bytes));  // within the current block
     return (bytes & kFollowingBytes) == wanted_bytes;
   };
   const auto below = [&](std::ptrdiff_t count) { return top - fence < count; };
@@ -142,8 +144,8 @@ template <Machine::Pace kPace>
     }
     const std::uint8_t* const at = next;
     const Opcode opcode{*next++};
-    // Half of a dump's opcodes are this one: a branch of its own is predicted
-    // better than the switch's one jump.
+    // Half of a dump's opcodes are this one: a separate branch is predicted
+    // better than the switch's single indirect jump.
     if (opcode == Opcode::kBinGet) {
       if (lacks(1)) [[unlikely]]
         goto too_short;
@@ -420,7 +422,7 @@ Object* Machine::object_of(Value& target) {
     Object* const object = arena_.make<Object>();
     object->making = Making::kTouched;
     object->callable = target;
-    // A number or a list runs nothing, whatever is done to it.
+    // Nothing done to a number or a list runs code.
     if (target.kind() >= Kind::kGlobal)
       record(object);
     target = Value::object(object);
@@ -451,13 +453,13 @@ void Machine::add_state(Object* object, Value state) {
 }
 
 void Machine::record(const Object* object) {
-  // A vector doubles, which the bound on memory has no room for.
+  // Not the vector's doubling, which would exceed the memory bound.
   if (objects_.size() == objects_.capacity())
     objects_.reserve(objects_.size() + objects_.size() / 2 + 64);
   objects_.push_back(object);
 }
 
-// What is given to an object is mostly the only thing of its kind.
+// An object is mostly given a single item or pair.
 template <class T>
 void Machine::reserve_one(Items<T>& items) {
   if (items.capacity == 0) {
@@ -483,7 +485,7 @@ template <class T>
 void Machine::grow(Items<T>& items, std::size_t needed) {
   if (needed > std::numeric_limits<std::uint32_t>::max())
     throw std::bad_alloc();  // 32 GB of values in one container
-  // The first batch is often the only one, so it gets no spare room.
+  // The first batch is often the only one, so it gets no spare capacity.
   const std::size_t room =
       items.size == 0 && needed > 1
           ? needed
@@ -525,19 +527,18 @@ void Machine::reserve_stack() {
 
 tl::unexpected<Error> Machine::too_short(Opcode opcode, std::uint64_t wanted) {
   return broken(ErrorKind::kCorrupt,
-                fmt::format("{} wants {} bytes, {} are left", name_of(opcode),
+                fmt::format("{} needs {} bytes, {} are left", name_of(opcode),
                             wanted, left()));
 }
 
 tl::unexpected<Error> Machine::underflow(Opcode opcode) {
-  return broken(
-      ErrorKind::kCorrupt,
-      fmt::format("{} finds too little on the stack", name_of(opcode)));
+  return broken(ErrorKind::kCorrupt,
+                fmt::format("{} underflows the stack", name_of(opcode)));
 }
 
 tl::unexpected<Error> Machine::no_value(Opcode opcode) {
   return broken(ErrorKind::kCorrupt,
-                fmt::format("{} finds a key without a value", name_of(opcode)));
+                fmt::format("{} has a key without a value", name_of(opcode)));
 }
 
 tl::unexpected<Error> Machine::broken(ErrorKind kind, std::string_view what) {

@@ -20,48 +20,49 @@ namespace postflight {
 // One pickle as read: its value and where it ended.
 struct Pickle {
   Value root;
-  std::uint64_t size = 0;  // bytes from the start up to and with STOP
-  int protocol = 0;        // as PROTO says; 0 where there is none
+  std::uint64_t size = 0;  // bytes from the start up to and including STOP
+  int protocol = 0;        // PROTO's argument; 0 without PROTO
 };
 
 // Reads pickles of protocols 0 to 5 without ever importing, calling or
 // executing anything: globals, calls, extension codes and out-of-band buffers
 // become inert values.
 //
-// Three things keep hostile input cheap. No opcode recurses, so depth costs
-// nothing. No count or index from the input is believed before the bytes
-// behind it were seen. And every opcode makes at most about 50 bytes of values
-// for each of its own bytes, which bounds memory by 64 times the input.
+// Three things keep hostile input cheap. No opcode recurses, so nesting depth
+// costs nothing. No count or index from the input is trusted before the bytes
+// it refers to are checked. And every opcode creates at most about 50 bytes of
+// values per byte of its own, which bounds memory to 64 times the input.
 //
-// A refused opcode leaves nothing behind: a failed load() can be followed by
-// another one.
+// A rejected opcode has no side effects: load() can be called again after it
+// failed.
 class Machine {
  public:
   explicit Machine(const Limits& limits = {}) : limits_(limits) {}
 
-  // Reads the pickle at the front of `bytes`; more may follow it. Its values
-  // are valid while `bytes` and this machine are, and until reset().
+  // Reads the pickle at the start of `bytes`; more data may follow it. Its
+  // values are valid as long as `bytes` and this machine, until reset().
   Result<Pickle> load(Bytes bytes);
 
-  // Forgets all values made so far but keeps their memory for the next load.
+  // Discards all values made so far but keeps their memory for the next load.
   void reset() { arena_.reset(); }
 
-  // All that the latest load() met, also what is not part of the value and what
-  // came before a break: Python would have imported and called it by then.
+  // All globals and calls that the latest load() met, including those that are
+  // not part of the result and those before an error: Python would have
+  // imported and called them by then.
   std::span<const Global* const> globals() const { return globals_; }
   std::span<const Object* const> objects() const { return objects_; }
 
-  // What lay on the stack when load() failed, split at the marks: each part but
-  // the last ends with the container that the next part was meant for.
+  // The stack when load() failed, split at the marks: each part but the last
+  // ends with the container that the next part was meant for.
   std::vector<std::span<const Value>> unfinished() const;
-  // What all values, the stack and the memo take.
+  // The memory of all values, the stack and the memo.
   std::uint64_t memory_bytes() const;
 
  private:
   enum class Pace { kBlocks, kOneByOne };
   template <Pace kPace>
   Result<Pickle> run();
-  // The rare and the long opcodes; they work on next_ and top_.
+  // The rare and the complex opcodes; they work on next_ and top_.
   Result<> run_rare(Opcode opcode);
   Result<> run_bare(Opcode opcode);
   Result<> run_counted(const OpcodeInfo& info);
@@ -76,8 +77,8 @@ class Machine {
   Result<> get(std::uint64_t key);
   Result<> put(std::uint64_t key);
 
-  // The items of the list, set or object that `target` is; what is neither is
-  // replaced by an object that records what was done to it.
+  // The items of `target`, a list, set or object. Any other value is replaced
+  // by an object that records the operation.
   Items<Value>* items_of(Value& target, Kind container);
   Items<Pair>* pairs_of(Value& target);
   Object* object_of(Value& target);
@@ -97,8 +98,8 @@ class Machine {
   template <class T>
   void reserve_one(Items<T>& items);
 
-  // Takes the topmost mark away and returns the first item above it, which
-  // the mark lies below; nullptr if there is none.
+  // Removes the topmost mark and returns the first item above it; nullptr if
+  // there is no mark.
   Value* pop_mark();
   Result<Value*> mark_of(Opcode opcode);
   // A tuple's items: a copy of the stack from `first` up to `last`.
@@ -134,9 +135,9 @@ class Machine {
   int protocol_ = 0;
   std::uint32_t buffers_ = 0;
 
-  // Grown by realloc, which moves pages of large stacks instead of copying
-  // them. A mark takes a slot and holds the depth of the fence before it; what
-  // lies below fence_, the item above the topmost mark, may not be popped.
+  // Grown by realloc, which remaps the pages of large stacks instead of copying
+  // them. A mark takes a slot and holds the depth of the previous fence; items
+  // below fence_, the item above the topmost mark, must not be popped.
   std::unique_ptr<Value, Free> stack_;
   std::size_t stack_capacity_ = 0;
   Value* top_ = nullptr;

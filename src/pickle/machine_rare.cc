@@ -1,5 +1,5 @@
-// The opcodes that are rare or long. Machine::run() saves its registers and
-// calls run_rare() for them.
+// The rare or complex opcodes, out of line to keep the hot loop of machine.cc
+// small. Machine::run() saves its registers and calls run_rare() for them.
 
 #include "pickle/machine.h"
 #include "pickle/text_form.h"
@@ -11,9 +11,10 @@
 namespace postflight {
 namespace {
 
-// A name as STACK_GLOBAL takes it: also Python 2's strings, which Python 3
-// decodes first. What Python would import, call or be given can be a string
-// too, which nobody can know without doing so; nobody trusts that name then.
+// A name as STACK_GLOBAL accepts it: also Python 2's strings, which Python 3
+// decodes first. The result of an import, a call or a persistent id can be a
+// string too, which cannot be known without executing it; such a name is never
+// trusted.
 std::optional<std::string_view> name_in(const Value& value) {
   switch (value.kind()) {
     case Kind::kString:
@@ -35,7 +36,7 @@ Result<> Machine::run_rare(Opcode opcode) {
   const OpcodeInfo* const info = opcode_info(static_cast<std::uint8_t>(opcode));
   if (info == nullptr)
     return broken(ErrorKind::kCorrupt,
-                  fmt::format("0x{:02x} is no pickle opcode",
+                  fmt::format("0x{:02x} is not a pickle opcode",
                               static_cast<unsigned>(opcode)));
   switch (info->argument) {
     case Argument::kNone:
@@ -117,7 +118,7 @@ Result<> Machine::run_bare(Opcode opcode) {
       const std::optional<std::string_view> name_text = name_in(name);
       if (!module_text || !name_text)
         return broken(ErrorKind::kCorrupt,
-                      "STACK_GLOBAL wants two strings on the stack");
+                      "STACK_GLOBAL needs two strings on the stack");
       push_global(*module_text, *name_text);
       return {};
     }
@@ -157,7 +158,7 @@ Result<> Machine::run_counted(const OpcodeInfo& info) {
     case Opcode::kExt4:
       if (count == 0 || count > 0x7fffffff)
         return broken(ErrorKind::kCorrupt,
-                      "extension codes go from 1 to 2147483647");
+                      "extension code is outside 1 to 2147483647");
       push(
           Value::numbered(Kind::kExtension, static_cast<std::uint32_t>(count)));
       return {};
@@ -283,7 +284,7 @@ Result<> Machine::get(std::uint64_t key) {
   const Value* const found = memo_.find(key);
   if (found == nullptr)
     return broken(ErrorKind::kCorrupt,
-                  "GET asks for a memo entry that was never made");
+                  "GET refers to a memo entry that does not exist");
   push(*found);
   return {};
 }
@@ -339,7 +340,7 @@ Result<Value> Machine::take_text(const OpcodeInfo& info, std::uint64_t size) {
   return Value::text(kind, prefix, text);
 }
 
-// The number behind an opcode: a size, a code or a protocol.
+// The number after an opcode: a size, a code or a protocol.
 Result<std::uint64_t> Machine::take_count(const OpcodeInfo& info) {
   std::uint64_t width = 0;
   switch (info.argument) {
@@ -373,7 +374,7 @@ Result<std::uint64_t> Machine::take_count(const OpcodeInfo& info) {
 std::vector<std::span<const Value>> Machine::unfinished() const {
   std::vector<std::span<const Value>> parts;
   const Value* end = top_;
-  // A mark lies just below the fence, and holds where the fence was before.
+  // The mark is just below the fence and holds the previous fence.
   for (const Value* fence = fence_; fence != stack_.get();) {
     parts.emplace_back(fence, end);
     end = fence - 1;

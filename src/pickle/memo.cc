@@ -12,7 +12,7 @@ void Memo::clear() {
 }
 
 void Memo::remember_elsewhere(std::uint64_t key, Value value) {
-  // Entries that were made pay for a few that were skipped.
+  // A small gap is filled: it is bounded by the number of existing entries.
   if (key >= size_ && ((key == size_ && far_.empty()) || key < count_ + kNear))
     fill_up_to(key + 1);
   if (key >= size_) {

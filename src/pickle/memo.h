@@ -9,18 +9,18 @@
 
 namespace postflight {
 
-// What PUT and MEMOIZE remember and GET recalls. Writers number their entries
-// 0, 1, 2, ... so a vector beats a map; keys that would leave a large gap go to
-// a map. Not to a hash map: keys are the input's to choose.
+// The memo: PUT and MEMOIZE store into it, GET loads from it. Writers number
+// entries 0, 1, 2, ... so an array beats a map; keys that would leave a large
+// gap go to a map, and not a hash map, as the input chooses the keys.
 class Memo {
  public:
-  // BINGET's keys have one byte, so that many slots are always there.
+  // BINGET's keys have one byte, so that many slots always exist.
   static constexpr std::uint64_t kNear = 256;
 
   Memo() { clear(); }
 
   void clear();
-  // Says about how many there will be.
+  // A hint of how many entries there will be.
   void expect(std::size_t count) { reserve(count); }
   [[gnu::always_inline]] void remember(std::uint64_t key, Value value) {
     if (key == next_ && key < capacity_) [[likely]] {
@@ -61,7 +61,7 @@ class Memo {
   std::unique_ptr<Value, Free> slots_;  // grown by realloc
   std::uint64_t size_ = 0;
   std::uint64_t capacity_ = 0;
-  std::uint64_t next_ = 0;  // the key behind the last slot; kNever if in far_
+  std::uint64_t next_ = 0;  // the key after the last slot; kNever if in far_
   std::uint64_t count_ = 0;
   std::map<std::uint64_t, Value> far_;
 };

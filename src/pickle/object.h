@@ -13,21 +13,21 @@ struct Global {
   std::string_view name;
 };
 
-// How Python would make an object.
+// How Python would create an object.
 enum class Making : std::uint8_t {
   kReduce,    // callable(*arguments)
   kNew,       // callable.__new__(callable, *arguments)
   kNewEx,     // callable.__new__(callable, *arguments, **keywords)
   kInstance,  // callable(*arguments), by INST or OBJ of protocols 0 and 1
-  kTouched,   // no call: state or items were given to `callable` itself
+  kTouched,   // no call: state or items were added to `callable` itself
 };
 
 // "reduce", "new", "new_ex", "instance", "touched".
 std::string_view making_name(Making making);
 
 struct Object {
-  // What few objects have. The rest is written and read by the million, so it
-  // is as small as can be.
+  // What few objects have. It is separate because objects come by the million
+  // and should be small.
   struct More {
     Value keywords = {};
     Items<Value> items = {};
@@ -36,12 +36,12 @@ struct Object {
 
   Value callable;
   Value arguments;
-  Value state;  // a list of them where there are two or more
+  Value state;  // a list of states if there are two or more
   More* more = nullptr;
-  // Whoever reads the values may note here where it keeps what it made of this
-  // one, and has to look there whether it did: others may have noted theirs.
+  // Scratch space for a reader: the index of what it made from this object. It
+  // must check that entry, as another reader may have set the mark.
   mutable std::uint32_t mark = 0;
-  std::uint8_t state_count = 0;  // 2 for any more
+  std::uint8_t state_count = 0;  // 2 means two or more
   Making making = Making::kReduce;
 
   // None unless kNewEx.

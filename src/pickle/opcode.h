@@ -5,8 +5,8 @@
 
 namespace postflight {
 
-// The instructions of pickle protocols 0 to 5, by the byte that stands for
-// each. Names are those of Python's pickletools.
+// The opcodes of pickle protocols 0 to 5, with the names of Python's
+// pickletools.
 enum class Opcode : std::uint8_t {
   kMark = '(',
   kStop = '.',

@@ -9,9 +9,8 @@ Part pair_part(std::span<const Pair> pairs, std::size_t index) {
                         : Part{Role::kValue, pair.value};
 }
 
-// An object's parts: callable, arguments (not if it was only touched), keywords
-// where there are any, items, pairs, states. Python's pickler writes them in
-// this order.
+// An object's parts: callable, arguments (unless kTouched), keywords if any,
+// items, pairs, states. Python's pickler writes them in this order.
 std::size_t fixed_parts(const Object& object) {
   switch (object.making) {
     case Making::kTouched:

@@ -7,7 +7,7 @@
 
 namespace postflight {
 
-// What a value is to the one it is part of.
+// What a value is to its parent.
 enum class Role : std::uint8_t {
   kItem,  // of a list, tuple or set; or appended to an object
   kKey,   // of a dict; or set on an object
@@ -24,8 +24,8 @@ struct Part {
   Value value;
 };
 
-// The values that `value` consists of directly, by number, so that a walk can
-// keep its place without recursion and without copying them.
+// The children of `value`, by index, so that a traversal can keep its place
+// without recursion and without copying them.
 std::size_t part_count(const Value& value);
 Part part_at(const Value& value, std::size_t index);
 

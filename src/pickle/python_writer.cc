@@ -1,13 +1,22 @@
 #include "pickle/python_writer.h"
 
+#include <cstddef>
 #include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/pointer_map.h"
+#include "base/utf8.h"
+#include "pickle/builder.h"
+#include "pickle/emitter.h"
 #include "pickle/object.h"
 #include "pickle/parts.h"
 
 namespace postflight {
 namespace {
+
+constexpr std::size_t kBatch = 1000;  // CPython's BATCHSIZE
 
 TextOpcodes opcodes_for(Kind kind, int protocol) {
   using enum Opcode;
@@ -35,7 +44,108 @@ bool is_text(const Value& value) {
   }
 }
 
-}  // namespace
+// CPython's pickler recurses: it writes a value's parts one after the other,
+// with opcodes between them. Here each value that has parts is a Frame with the
+// index of the next part to write, and between() writes the opcodes that go
+// before it.
+//
+// A list, dict, set or object is memoised before its parts are written, so that
+// a reference from inside finds it. A tuple can only be memoised after its
+// parts. A tuple that contains itself, for example through a list, is written
+// again inside that list, which is memoised by then; when the outer one ends,
+// it finds itself in the memo, pops its parts and fetches the memo entry.
+//
+// An object made by a call can contain itself through the call's arguments in
+// the same way. But set([node]) needs the complete list when it is called: a
+// list that only the outer, discarded call used is written again.
+class PythonWriter {
+ public:
+  PythonWriter(int protocol, std::uint64_t max_bytes)
+      : protocol_(protocol), emitter_(protocol, max_bytes) {}
+
+  Result<std::string> write(const Value& root) &&;
+
+ private:
+  enum class Form : std::uint8_t {
+    kTuple,
+    kFrozenSet,
+    kList,
+    kSet,
+    kDict,
+    kObject,
+    kInstance,  // a tuple of callable and arguments, then as kObject
+    kPersistent,
+  };
+  struct Frame {
+    Value value;  // the key in the memo
+    Value shape;  // what is written: the value itself unless it is lowered
+    std::size_t next = 0;
+    Form form{};
+  };
+  enum class After : std::uint8_t { kGoOn, kDone };
+  // How a container's parts are written in batches.
+  struct Batches {
+    Opcode lone;
+    Opcode many;
+    // Python's loops over built-in containers write a last batch of one item
+    // like any other; its loops over iterators write the lone form.
+    bool exact;
+    // ... and end only after a batch that is not full, even if it is empty.
+    bool until_short;
+  };
+
+  Result<> visit(const Value& value);
+  Result<> write_text(const Value& value);
+  Result<> write_name(std::string_view name);
+  Result<> write_global(const Value& value);
+  void write_extension(std::int64_t code);
+  void open(const Value& value);
+  void open_fixed(const Value& value, Form form);
+  void open_growing(const Value& value, Form form, Opcode empty);
+  void open_object(const Value& value);
+  void push_object(const Frame& frame);
+  void forget_arguments(const Value& value, std::size_t outer);
+
+  // Writes the opcodes before part `next` of the frame, or after the last.
+  After between(Frame& frame);
+  After between_object(const Frame& frame);
+  void between_batches(const Batches& batches, std::size_t count,
+                       std::size_t next);
+  void end_fixed(const Frame& frame);
+  After made(const Value& value);
+
+  // The call that Python writes when the protocol lacks an opcode.
+  bool is_lowered(const Value& value) const;
+  Value call_for(const Value& value);
+  Value call_for_bytes(std::string_view bytes);
+  Value call_for_new(const Object& object);
+  Value builtin(std::string_view name);
+
+  // The index in the memo plus one; 0 if it is not there.
+  std::uint32_t recall(const Value& value) const;
+  void remember(const Value& value);
+
+  int protocol_;
+  Emitter emitter_;
+  std::vector<Frame> frames_;
+  // Separate, as an empty text in an arena has the address of what follows it.
+  PointerMap texts_;
+  PointerMap objects_;
+  std::vector<bool> was_got_;  // by index in the memo plus one
+  // The index of the frame of an object that is not made yet, plus one.
+  PointerMap unmade_;
+  // Guarantees that forgetting terminates, even for values that Python could
+  // not make: each time the memo must hold more entries than the last time, not
+  // counting forgotten ones.
+  PointerMap kept_at_last_;
+  std::uint32_t forgotten_ = 0;
+
+  Builder builder_;
+  // The call for a set is made once: when a set that contains itself is met
+  // again, its list must be the same one, in the memo.
+  PointerMap set_call_numbers_;
+  std::vector<Value> set_calls_;
+};
 
 Result<std::string> PythonWriter::write(const Value& root) && {
   TRY(visit(root));
@@ -104,8 +214,8 @@ Result<> PythonWriter::visit(const Value& value) {
     return write_text(value);
   if (value.is(Kind::kObject) && value.object().making == Making::kTouched)
     return fail(ErrorKind::kUnsupported,
-                "state or items were given to what is no object; a pickle "
-                "can't be written that does so again");
+                "state or items were added to a value that is not an object; "
+                "no pickle can express that");
   open(value);
   return {};
 }
@@ -116,18 +226,18 @@ Result<> PythonWriter::write_text(const Value& value) {
     return fail(ErrorKind::kUsage,
                 "a Python 2 string of {} bytes is too long for a pickle",
                 text.size());
-  if (options_.protocol < 4 && text.size() > 0xffffffff)
+  if (protocol_ < 4 && text.size() > 0xffffffff)
     return fail(ErrorKind::kUsage,
                 "a string of {} bytes is too long for pickle protocol {}; use "
                 "protocol 4",
-                text.size(), options_.protocol);
+                text.size(), protocol_);
   TRY(emitter_.need_room(text.size()));
-  emitter_.text(opcodes_for(value.kind(), options_.protocol), text);
+  emitter_.text(opcodes_for(value.kind(), protocol_), text);
   remember(value);
   return {};
 }
 
-// Half of a global in protocol 4: a string like any other, and so known by the
+// Half of a global in protocol 4: a string like any other, identified by the
 // address of its text.
 Result<> PythonWriter::write_name(std::string_view name) {
   emitter_.boundary();
@@ -136,14 +246,14 @@ Result<> PythonWriter::write_name(std::string_view name) {
     return {};
   }
   TRY(emitter_.need_room(name.size()));
-  emitter_.text(opcodes_for(Kind::kString, options_.protocol), name);
+  emitter_.text(opcodes_for(Kind::kString, protocol_), name);
   texts_[name.data()] = emitter_.put();
   return {};
 }
 
 Result<> PythonWriter::write_global(const Value& value) {
   const auto& [module, name] = value.global();
-  if (options_.protocol >= 4) {
+  if (protocol_ >= 4) {
     TRY(write_name(module));
     TRY(write_name(name));
     emitter_.op(Opcode::kStackGlobal);
@@ -241,7 +351,7 @@ void PythonWriter::forget_arguments(const Value& value, std::size_t outer) {
       continue;
     const std::uint32_t index = objects_.find(item.identity());
     const bool was_got = index < was_got_.size() && was_got_[index];
-    // The latest entry has nothing in it yet, as in f(x) where x = [f(x)].
+    // The latest entry is still empty, as in f(x) where x = [f(x)].
     if (index != 0 && index != latest && !was_got) {
       objects_[item.identity()] = 0;
       ++forgotten_;
@@ -260,6 +370,221 @@ void PythonWriter::remember(const Value& value) {
   const std::uint32_t index = emitter_.put();
   if (const void* const identity = value.identity())
     (is_text(value) ? texts_ : objects_)[identity] = index;
+}
+
+// The opcodes between the parts of a value.
+
+PythonWriter::After PythonWriter::between(Frame& frame) {
+  using enum Opcode;
+  const std::size_t next = frame.next;
+  const std::size_t count = part_count(frame.shape);
+  switch (frame.form) {
+    case Form::kTuple:
+    case Form::kFrozenSet:
+      if (next == count)
+        end_fixed(frame);
+      return After::kGoOn;
+    case Form::kList:
+      between_batches({kAppend, kAppends, true, false}, count, next);
+      return After::kGoOn;
+    case Form::kSet:
+      between_batches({kAddItems, kAddItems, true, true}, count, next);
+      return After::kGoOn;
+    case Form::kDict:
+      if (next % 2 == 0)
+        between_batches({kSetItem, kSetItems, true, true}, count / 2, next / 2);
+      return After::kGoOn;
+    case Form::kObject:
+      return between_object(frame);
+    case Form::kInstance:
+      if (next < count)
+        return After::kGoOn;
+      emitter_.op(kObj);
+      if (made(frame.value) == After::kDone)
+        return After::kDone;
+      // From here on as for other objects after callable and arguments.
+      frame = {frame.value, frame.value, 2, Form::kObject};
+      return between_object(frame);
+    case Form::kPersistent:
+      if (next == count)
+        emitter_.op(kBinPersId);
+      return After::kGoOn;
+  }
+  return After::kGoOn;
+}
+
+void PythonWriter::between_batches(const Batches& batches, std::size_t count,
+                                   std::size_t next) {
+  const bool sets_apart = batches.lone != batches.many;
+  const auto is_lone = [&](std::size_t first) {
+    return sets_apart && first + 1 == count && (!batches.exact || count == 1);
+  };
+  if (next > 0 && (next == count || next % kBatch == 0))
+    emitter_.op(is_lone((next - 1) / kBatch * kBatch) ? batches.lone
+                                                      : batches.many);
+  if (next < count && next % kBatch == 0 && !is_lone(next))
+    emitter_.op(Opcode::kMark);
+  if (batches.until_short && next == count && count % kBatch == 0) {
+    emitter_.op(Opcode::kMark);
+    emitter_.op(batches.many);
+  }
+}
+
+void PythonWriter::end_fixed(const Frame& frame) {
+  constexpr Opcode kSmallTuples[] = {Opcode::kEmptyTuple, Opcode::kTuple1,
+                                     Opcode::kTuple2, Opcode::kTuple3};
+  const std::size_t size = frame.value.items().size();
+  const bool marked = frame.form == Form::kFrozenSet || size > 3;
+  if (const std::uint32_t found = recall(frame.value)) {
+    if (marked)
+      emitter_.op(Opcode::kPopMark);
+    for (std::size_t i = 0; !marked && i < size; ++i)
+      emitter_.op(Opcode::kPop);
+    emitter_.get(found);
+    return;
+  }
+  if (frame.form == Form::kFrozenSet)
+    emitter_.op(Opcode::kFrozenSet);
+  else
+    emitter_.op(marked ? Opcode::kTuple : kSmallTuples[size]);
+  remember(frame.value);
+}
+
+PythonWriter::After PythonWriter::between_object(const Frame& frame) {
+  using enum Opcode;
+  const Object& object = frame.shape.object();
+  std::size_t next = frame.next;
+  const std::size_t fixed = part_count(frame.shape) - object.items().size() -
+                            object.pairs().size() * 2 - object.states().size();
+  if (next < fixed)
+    return After::kGoOn;
+  next -= fixed;
+  if (next == 0 && object.making != Making::kInstance) {
+    switch (object.making) {
+      case Making::kNew:
+        emitter_.op(kNewObj);
+        break;
+      case Making::kNewEx:
+        emitter_.op(kNewObjEx);
+        break;
+      default:
+        emitter_.op(kReduce);
+        break;
+    }
+    if (made(frame.value) == After::kDone)
+      return After::kDone;
+  }
+  if (next <= object.items().size())
+    between_batches({kAppend, kAppends, false, false}, object.items().size(),
+                    next);
+  if (next < object.items().size())
+    return After::kGoOn;
+  next -= object.items().size();
+  if (next % 2 == 0 && next / 2 <= object.pairs().size())
+    between_batches({kSetItem, kSetItems, false, false}, object.pairs().size(),
+                    next / 2);
+  if (next > object.pairs().size() * 2)
+    emitter_.op(kBuild);
+  return After::kGoOn;
+}
+
+// After the opcode that makes an object, which may have been made inside its
+// own arguments in the meantime.
+PythonWriter::After PythonWriter::made(const Value& value) {
+  if (const std::uint32_t found = recall(value)) {
+    emitter_.op(Opcode::kPop);
+    emitter_.get(found);
+    return After::kDone;
+  }
+  remember(value);
+  return After::kGoOn;
+}
+
+bool PythonWriter::is_lowered(const Value& value) const {
+  switch (value.kind()) {
+    case Kind::kByteArray:
+      return true;
+    case Kind::kBytes:
+    case Kind::kSet:
+    case Kind::kFrozenSet:
+      return protocol_ < 4;
+    case Kind::kObject:
+      return protocol_ < 4 && value.object().making == Making::kNewEx &&
+             value.object().arguments.is(Kind::kTuple);
+    default:
+      return false;
+  }
+}
+
+Value PythonWriter::call_for(const Value& value) {
+  switch (value.kind()) {
+    case Kind::kBytes:
+      return call_for_bytes(value.text());
+    case Kind::kByteArray: {
+      const Value bytes = builder_.bytes(value.text());
+      return builder_.reduce(
+          builtin("bytearray"),
+          value.text().empty() ? builder_.tuple({}) : builder_.tuple({bytes}));
+    }
+    case Kind::kFrozenSet:
+      return builder_.reduce(builtin("frozenset"),
+                             builder_.tuple({builder_.list(value.items())}));
+    case Kind::kSet: {
+      std::uint32_t& number = set_call_numbers_[value.identity()];
+      if (number == 0) {
+        set_calls_.push_back(builder_.reduce(
+            builtin("set"), builder_.tuple({builder_.list(value.items())})));
+        number = static_cast<std::uint32_t>(set_calls_.size());
+      }
+      return set_calls_[number - 1];
+    }
+    default:
+      return call_for_new(value.object());
+  }
+}
+
+// _codecs.encode("...", "latin1"), which yields bytes in Python 2 and 3.
+Value PythonWriter::call_for_bytes(std::string_view bytes) {
+  if (bytes.empty())
+    return builder_.reduce(builtin("bytes"), builder_.tuple({}));
+  std::string text;
+  for (const char byte : bytes)
+    append_utf8(static_cast<unsigned char>(byte), text);
+  return builder_.reduce(
+      builder_.global("_codecs", "encode"),
+      builder_.tuple({builder_.string(text), builder_.interned("latin1")}));
+}
+
+// functools.partial(type.__new__, type, *arguments, **keywords)()
+Value PythonWriter::call_for_new(const Object& object) {
+  const Value method = builder_.reduce(
+      builtin("getattr"),
+      builder_.tuple({object.callable, builder_.interned("__new__")}));
+  std::vector<Value> arguments{object.callable};
+  const std::span<const Value> more = object.arguments.items();
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Value partial = builder_.reduce(builder_.global("functools", "partial"),
+                                        builder_.tuple({method}));
+  builder_.add_state(partial,
+                     builder_.tuple({method, builder_.tuple(arguments),
+                                     object.keywords(), Value::none()}));
+  const Value call = builder_.reduce(partial, builder_.tuple({}));
+  // Includes the keywords, which are ignored for a plain call.
+  call.mutable_object()->more = object.more;
+  call.mutable_object()->state = object.state;
+  call.mutable_object()->state_count = object.state_count;
+  return call;
+}
+
+Value PythonWriter::builtin(std::string_view name) {
+  return builder_.global(protocol_ < 3 ? "__builtin__" : "builtins", name);
+}
+
+}  // namespace
+
+Result<std::string> write_python_pickle(const Value& root, int protocol,
+                                        std::uint64_t max_bytes) {
+  return PythonWriter(protocol, max_bytes).write(root);
 }
 
 }  // namespace postflight

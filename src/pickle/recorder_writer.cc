@@ -1,13 +1,18 @@
 #include "pickle/recorder_writer.h"
 
+#include <cstddef>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/pointer_map.h"
+#include "pickle/emitter.h"
 #include "pickle/parts.h"
 
 namespace postflight {
 namespace {
 
-// What met_ knows of a container.
+// The state of a container in met_.
 constexpr std::uint32_t kOpen = 1;
 constexpr std::uint32_t kOnce = 2;
 constexpr std::uint32_t kShared = 3;
@@ -39,7 +44,37 @@ std::string_view plural_name(Kind kind) {
   }
 }
 
-}  // namespace
+// torch's C++ pickler memoises every string, but a container only if it is
+// referenced more than once, and after its last part: stack frames shared by
+// several entries, and the dump itself, which the recorder holds while it is
+// written.
+class RecorderWriter {
+ public:
+  explicit RecorderWriter(std::uint64_t max_bytes) : emitter_(2, max_bytes) {}
+
+  Result<std::string> write(const Value& root) &&;
+
+ private:
+  struct Place {
+    Value value;
+    std::size_t next = 0;
+  };
+
+  // Finds shared containers; an error if a dump cannot contain `root`.
+  Result<> survey(const Value& root);
+  Result<> meet(const Value& value);
+
+  Result<> visit(const Value& value);
+  Result<> write_string(const Value& value);
+  void begin(const Value& value);
+  void end(const Value& value);
+
+  Emitter emitter_;
+  std::vector<Place> path_;
+  PointerMap met_;
+  PointerMap memo_;
+  PointerMap strings_;  // separate, as in PythonWriter
+};
 
 Result<std::string> RecorderWriter::write(const Value& root) && {
   TRY(survey(root));
@@ -85,8 +120,8 @@ Result<> RecorderWriter::meet(const Value& value) {
       break;
     default:
       return fail(ErrorKind::kUsage,
-                  "a flight recorder's dump holds no {}; write the value in "
-                  "Python's dialect",
+                  "a flight-recorder dump cannot contain {}; write the value "
+                  "in the Python dialect",
                   plural_name(value.kind()));
   }
   if (value.identity() == nullptr)  // ()
@@ -94,8 +129,8 @@ Result<> RecorderWriter::meet(const Value& value) {
   std::uint32_t& state = met_[value.identity()];
   if (state == kOpen)
     return fail(ErrorKind::kUsage,
-                "the value holds itself, which a flight recorder's dump can't; "
-                "write it in Python's dialect");
+                "the value contains itself, which a flight-recorder dump "
+                "cannot; write it in the Python dialect");
   if (state != 0) {
     state = kShared;
     return {};
@@ -143,7 +178,7 @@ Result<> RecorderWriter::write_string(const Value& value) {
   if (text.size() > 0xffffffff)
     return fail(ErrorKind::kUsage,
                 "a string of {} bytes is too long for pickle protocol 2; use "
-                "protocol 4 in Python's dialect",
+                "protocol 4 in the Python dialect",
                 text.size());
   std::uint32_t& index = strings_[value.identity()];
   if (index != 0) {
@@ -177,6 +212,13 @@ void RecorderWriter::end(const Value& value) {
                                       : kSmallTuples[part_count(value)]);
   if (met_.find(value.identity()) == kShared)
     memo_[value.identity()] = emitter_.put();
+}
+
+}  // namespace
+
+Result<std::string> write_recorder_pickle(const Value& root,
+                                          std::uint64_t max_bytes) {
+  return RecorderWriter(max_bytes).write(root);
 }
 
 }  // namespace postflight

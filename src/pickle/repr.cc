@@ -34,17 +34,17 @@ constexpr Range kUnprintable[] = {
 };
 
 bool printable(char32_t code) {
-  // Unicode promises never to assign the last two of each plane, and these.
+  // Noncharacters: the last two of each plane, and these.
   if ((code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef))
     return false;
   const Range* range =
       std::ranges::lower_bound(kUnprintable, code, {}, &Range::last);
-  // Python prints some that a terminal does not show.
+  // Python prints some characters that are not safe for a terminal.
   return (range == std::end(kUnprintable) || code < range->first) &&
          is_plain(code);
 }
 
-// Python prefers single quotes unless that costs escapes.
+// Python prefers single quotes unless that requires escapes.
 char quote_for(std::string_view text) {
   return text.find('\'') != text.npos && text.find('"') == text.npos ? '"'
                                                                      : '\'';
@@ -97,7 +97,7 @@ std::vector<std::uint32_t> magnitude(std::string_view bytes, bool negative) {
 
 std::string decimal(std::vector<std::uint32_t> limbs) {
   constexpr std::uint32_t kGroup = 1'000'000'000;
-  std::vector<std::uint32_t> groups;  // the least significant first
+  std::vector<std::uint32_t> groups;  // least significant first
   while (!limbs.empty()) {
     std::uint64_t rest = 0;
     for (auto limb = limbs.rbegin(); limb != limbs.rend(); ++limb) {
@@ -179,7 +179,7 @@ std::string repr_float(double value) {
 }
 
 std::string repr_integer(std::string_view bytes) {
-  constexpr std::size_t kMaxDecimalLimbs = 447;  // hold 4300 digits
+  constexpr std::size_t kMaxDecimalLimbs = 447;  // enough for 4300 digits
   const bool negative = !bytes.empty() && !is_ascii(bytes.back());
   std::vector<std::uint32_t> limbs = magnitude(bytes, negative);
   const std::string digits = limbs.size() <= kMaxDecimalLimbs

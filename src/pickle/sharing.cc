@@ -9,7 +9,7 @@
 namespace postflight {
 namespace {
 
-// Text is shared if it is long, or not quite short and referred to so often
+// Text is shared if it is long, or of medium length and referenced so often
 // that it adds up.
 constexpr std::size_t kShortText = 64;
 constexpr std::size_t kLongText = 256;
@@ -29,8 +29,8 @@ bool is_scalar_text(const Value& value) {
 
 enum class Mark : std::uint8_t { kNone, kSeen, kShared, kNumbered };
 
-// The mark of every container of a value, in 8 bytes a slot: a hostile pickle
-// makes a container out of every byte.
+// The mark of every container of a value, in 8 bytes per slot: a hostile pickle
+// can make a container out of every byte.
 class Marks {
  public:
   Mark find(const void* key) const { return mark_of(slots_[position(key)]); }
@@ -81,11 +81,11 @@ struct Place {
   std::size_t next = 0;
 };
 
-// Calls `meet` for every value of the graph each time it is referred to; walks
-// into it if `meet` says so.
+// Calls `meet` for every reference to a value in the graph; descends into it if
+// `meet` returns true.
 template <class Meet>
 void walk(const Value& root, Meet meet) {
-  std::deque<Place> path;  // a vector would take three times as much to grow
+  std::deque<Place> path;  // growing a vector takes three times the memory
   if (meet(root))
     path.push_back({root});
   while (!path.empty()) {
@@ -100,7 +100,7 @@ void walk(const Value& root, Meet meet) {
   }
 }
 
-// Calls `meet` for each text of a value that is none of its parts.
+// Calls `meet` for each text of a value that is not one of its parts.
 template <class Meet>
 void for_each_text(const Value& value, Meet meet) {
   if (value.is(Kind::kGlobal)) {

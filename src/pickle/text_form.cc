@@ -25,8 +25,8 @@ int digit_value(char c) {
   return 99;
 }
 
-// CPython's unpickler hands these lines to C functions, for which a NUL byte is
-// the end.
+// CPython's unpickler passes these lines to C functions, which stop at a NUL
+// byte.
 std::string_view c_string(std::string_view line) {
   return line.substr(0, line.find('\0'));
 }
@@ -133,16 +133,16 @@ Result<Value> integer_from_literal(std::string_view line, Arena& arena,
   const std::optional<Digits> digits =
       split_integer(c_string(line), Syntax::kLiteral);
   if (!digits)
-    return fail(ErrorKind::kCorrupt, "{} is no integer", quoted(line));
+    return fail(ErrorKind::kCorrupt, "{} is not an integer", quoted(line));
   if (digits->digits.size() > limits.max_integer_digits)
     return fail(ErrorKind::kRefused,
-                "an integer of {} digits is longer than the {} that are read",
+                "an integer has {} digits, more than the {} allowed",
                 digits->digits.size(), limits.max_integer_digits);
   return integer_from_twos_complement(twos_complement(*digits), arena);
 }
 
-// C's strtol takes 010 for 8, and CPython's INT is strtol first. Of a line that
-// starts with NUL strtol reads nothing, to the end: that is 0.
+// CPython's INT tries strtol first, which parses 010 as octal 8. A line that
+// starts with NUL is empty to strtol, so its value is 0.
 std::optional<std::int64_t> strtol_integer(std::string_view line) {
   if (line.empty())
     return std::nullopt;
@@ -185,7 +185,7 @@ std::optional<std::uint32_t> hex_number(std::string_view digits) {
   return value;
 }
 
-// The character a one-letter escape of a Python string stands for, or 0.
+// The character for a one-letter escape of a Python string, or 0.
 char simple_escape(char c) {
   switch (c) {
     case '\\':
@@ -240,7 +240,7 @@ Result<Value> float_from_line(std::string_view line, Arena& arena) {
   if (end != last || text.empty() || error == std::errc::invalid_argument ||
       (text.data() != line.data() && text[0] == '-') ||
       text.find('(') != text.npos)
-    return fail(ErrorKind::kCorrupt, "{} is no number", quoted(line));
+    return fail(ErrorKind::kCorrupt, "{} is not a number", quoted(line));
   if (error == std::errc::result_out_of_range) {
     value = std::strtod(std::string(text).c_str(), nullptr);
     if (std::isinf(value))
@@ -262,7 +262,7 @@ Result<Value> legacy_string_from_line(std::string_view line, Arena& arena) {
       continue;
     }
     if (++i == inside.size())
-      return fail(ErrorKind::kCorrupt, "the string ends in a lone backslash");
+      return fail(ErrorKind::kCorrupt, "the string ends with a lone backslash");
     const char c = inside[i];
     if (const char simple = simple_escape(c)) {
       out += simple;
@@ -283,7 +283,7 @@ Result<Value> legacy_string_from_line(std::string_view line, Arena& arena) {
                     "the string has \\x without two hex digits");
       out += static_cast<char>(*code);
       i += 2;
-    } else {  // Python keeps an escape it does not know
+    } else {  // Python keeps unknown escapes
       out += '\\';
       out += c;
     }
@@ -298,8 +298,8 @@ Result<Value> string_from_line(std::string_view line, Arena& arena) {
     const char next = i + 1 < line.size() ? line[i + 1] : '\0';
     if (c != '\\' || (next != 'u' && next != 'U')) {
       append_utf8(out, static_cast<unsigned char>(c));
-      // A backslash that escapes nothing stands for itself, and so does the
-      // one after it: \\u0041 is two characters and an escape's letters.
+      // A backslash that escapes nothing is literal, and so is a backslash
+      // after it: \\u0041 is seven characters.
       if (c == '\\' && next == '\\') {
         out += '\\';
         ++i;
@@ -328,7 +328,7 @@ Result<std::uint64_t> memo_key_from_line(std::string_view line) {
                       digits->digits.data() + digits->digits.size(), key)
               .ec != std::errc() ||
       (digits->negative && key != 0))
-    return fail(ErrorKind::kCorrupt, "{} is no memo index", quoted(line));
+    return fail(ErrorKind::kCorrupt, "{} is not a memo index", quoted(line));
   return key;
 }
 
@@ -359,7 +359,7 @@ Value kept_float(double value, Arena& arena) {
 }
 
 Value kept_text(Kind kind, std::string_view text, Arena& arena) {
-  // Identity is an address, so that even an empty text needs one of its own.
+  // Identity is an address, so even an empty text needs a unique one.
   char* const room =
       arena.allocate_text(8 + std::max<std::size_t>(text.size(), 1));
   const std::uint64_t size = text.size();

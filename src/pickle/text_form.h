@@ -9,9 +9,9 @@
 
 namespace postflight {
 
-// The arguments of protocol 0's opcodes, written as text on a line of their
-// own (here without its newline), brought into `arena`. All accept what
-// CPython's own unpickler in C accepts, up to the caps of `limits`.
+// Parsers for the arguments of protocol 0's opcodes, each a line of text (here
+// without its newline); the values are allocated in `arena`. They accept what
+// CPython's C unpickler accepts, up to the caps of `limits`.
 
 // INT: a boolean if the line is two characters long and its value 0 or 1.
 Result<Value> integer_from_int_line(std::string_view line, Arena& arena,
@@ -28,10 +28,10 @@ Result<Value> string_from_line(std::string_view line, Arena& arena);
 Result<std::uint64_t> memo_key_from_line(std::string_view line);
 
 // The integer of LONG1 and LONG4: little-endian two's complement of any
-// length, brought to its shortest form.
+// length, normalised to its shortest form.
 Value integer_from_twos_complement(std::string_view bytes, Arena& arena);
 
-// Values of our own making.
+// Values allocated in `arena`.
 Value kept_integer(std::int64_t value, Arena& arena);
 Value kept_float(double value, Arena& arena);
 Value kept_text(Kind kind, std::string_view text, Arena& arena);

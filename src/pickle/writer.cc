@@ -9,15 +9,15 @@ Result<std::string> write_pickle(const Value& root,
                                  const WriteOptions& options) {
   if (options.protocol != 2 && options.protocol != 4)
     return fail(ErrorKind::kUsage,
-                "pickle protocol {} is not written; use 2 or 4",
+                "cannot write pickle protocol {}; use 2 or 4",
                 options.protocol);
   if (options.dialect == Dialect::kPython)
-    return PythonWriter(options).write(root);
+    return write_python_pickle(root, options.protocol, options.max_bytes);
   if (options.protocol != 2)
     return fail(ErrorKind::kUsage,
                 "flight recorders write pickle protocol 2, not {}",
                 options.protocol);
-  return RecorderWriter(options).write(root);
+  return write_recorder_pickle(root, options.max_bytes);
 }
 
 }  // namespace postflight

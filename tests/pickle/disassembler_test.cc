@@ -198,15 +198,17 @@ TEST(Disassembler, ReadsTheLinesOfProtocol0) {
 }
 
 TEST(Disassembler, RefusesLinesThatPythonRefuses) {
-  EXPECT_EQ(first_line("INT '12x'"), "error: byte 0: INT: '12x' is no integer");
-  EXPECT_EQ(first_line("LONG ''"), "error: byte 0: LONG: '' is no integer");
+  EXPECT_EQ(first_line("INT '12x'"),
+            "error: byte 0: INT: '12x' is not an integer");
+  EXPECT_EQ(first_line("LONG ''"), "error: byte 0: LONG: '' is not an integer");
   EXPECT_EQ(first_line("FLOAT '1.5.2'"),
             "error: byte 0: FLOAT: '1.5.2' is no number");
   EXPECT_EQ(first_line("STRING 'abc'"),
             "error: byte 0: STRING: the string is not in quotes");
   EXPECT_EQ(first_line("UNICODE '\\\\u12'"),
             "error: byte 0: UNICODE: the string has a bad \\u escape");
-  EXPECT_EQ(first_line("PUT 'x'"), "error: byte 0: PUT: 'x' is no memo index");
+  EXPECT_EQ(first_line("PUT 'x'"),
+            "error: byte 0: PUT: 'x' is not a memo index");
 }
 
 TEST(Disassembler, SaysHowManyBytesAreMissing) {
@@ -214,13 +216,13 @@ TEST(Disassembler, SaysHowManyBytesAreMissing) {
       listing(pickle("PROTO 4 BINUNICODE '12345' BINUNICODE#500 '"
                      "12345678901234567890'")),
       ElementsAre("PROTO 4", "BINUNICODE '12345'",
-                  "error: byte 12: BINUNICODE wants 500 bytes, 20 are left"));
+                  "error: byte 12: BINUNICODE needs 500 bytes, 20 are left"));
   EXPECT_EQ(first_line("SHORT_BINBYTES#2 'a'"),
-            "error: byte 0: SHORT_BINBYTES wants 2 bytes, 1 is left");
+            "error: byte 0: SHORT_BINBYTES needs 2 bytes, 1 is left");
   EXPECT_EQ(first_line("HEX 4b"),
-            "error: byte 0: BININT1 wants 1 byte, 0 are left");
+            "error: byte 0: BININT1 needs 1 byte, 0 are left");
   EXPECT_EQ(first_line("BINBYTES8#18446744073709551615 'abc'"),
-            "error: byte 0: BINBYTES8 wants 18446744073709551615 bytes, 3 are "
+            "error: byte 0: BINBYTES8 needs 18446744073709551615 bytes, 3 are "
             "left");
 }
 
@@ -234,7 +236,7 @@ TEST(Disassembler, RefusesNegativeCounts) {
 TEST(Disassembler, RefusesBytesThatAreNoOpcode) {
   EXPECT_THAT(listing(pickle("PROTO 4 SHORT_BINUNICODE 'abc' HEX ff")),
               ElementsAre("PROTO 4", "SHORT_BINUNICODE 'abc'",
-                          "error: byte 7: 0xff is no pickle opcode"));
+                          "error: byte 7: 0xff is not a pickle opcode"));
 }
 
 TEST(Disassembler, RefusesLinesWithoutEnd) {
@@ -254,8 +256,8 @@ TEST(Disassembler, RefusesPicklesWithoutStop) {
 
 TEST(Disassembler, RefusesIntegersBeyondTheLimit) {
   EXPECT_EQ(first_line("LONG '" + std::string(4301, '1') + "'"),
-            "error: byte 0: LONG: an integer of 4301 digits is longer than the "
-            "4300 that are read");
+            "error: byte 0: LONG: an integer has 4301 digits, more than the "
+            "4300 allowed");
 }
 
 // Counted with pickletools.genops.

@@ -20,40 +20,39 @@ std::string error_of(std::string_view text) {
 TEST(MachineError, NamesThePlaceTheOpcodeAndTheFault) {
   EXPECT_EQ(error_of(""), "byte 0: the pickle ends without STOP");
   EXPECT_EQ(error_of("PROTO 2 NONE"), "byte 3: the pickle ends without STOP");
-  EXPECT_EQ(error_of("NONE HEX ff"), "byte 1: 0xff is no pickle opcode");
-  EXPECT_EQ(error_of("HEX 00"), "byte 0: 0x00 is no pickle opcode");
-  EXPECT_EQ(error_of("NONE TUPLE2"),
-            "byte 1: TUPLE2 finds too little on the stack");
-  EXPECT_EQ(error_of("STOP"), "byte 0: STOP finds too little on the stack");
-  EXPECT_EQ(error_of("POP"), "byte 0: POP finds too little on the stack");
+  EXPECT_EQ(error_of("NONE HEX ff"), "byte 1: 0xff is not a pickle opcode");
+  EXPECT_EQ(error_of("HEX 00"), "byte 0: 0x00 is not a pickle opcode");
+  EXPECT_EQ(error_of("NONE TUPLE2"), "byte 1: TUPLE2 underflows the stack");
+  EXPECT_EQ(error_of("STOP"), "byte 0: STOP underflows the stack");
+  EXPECT_EQ(error_of("POP"), "byte 0: POP underflows the stack");
   EXPECT_EQ(error_of("PROTO 6 NONE STOP"),
             "byte 0: pickle protocol 6 is newer than 5");
 }
 
 TEST(MachineError, NoticesWhenBytesAreMissing) {
   EXPECT_EQ(error_of("BINUNICODE#500 'abc'"),
-            "byte 0: BINUNICODE wants 500 bytes, 3 are left");
+            "byte 0: BINUNICODE needs 500 bytes, 3 are left");
   EXPECT_EQ(error_of("NONE BINUNICODE8#18446744073709551615 'abc'"),
-            "byte 1: BINUNICODE8 wants 18446744073709551615 bytes, 3 are left");
+            "byte 1: BINUNICODE8 needs 18446744073709551615 bytes, 3 are left");
   EXPECT_EQ(error_of("BINBYTES#4294967295 ''"),
-            "byte 0: BINBYTES wants 4294967295 bytes, 0 are left");
+            "byte 0: BINBYTES needs 4294967295 bytes, 0 are left");
   EXPECT_EQ(error_of("LONG4#2147483647 'a'"),
-            "byte 0: LONG4 wants 2147483647 bytes, 1 are left");
+            "byte 0: LONG4 needs 2147483647 bytes, 1 are left");
   EXPECT_EQ(error_of("LONG1#9 '12345678'"),
-            "byte 0: LONG1 wants 9 bytes, 8 are left");
+            "byte 0: LONG1 needs 9 bytes, 8 are left");
   EXPECT_EQ(error_of("SHORT_BINUNICODE#4 'abc'"),
-            "byte 0: SHORT_BINUNICODE wants 4 bytes, 3 are left");
+            "byte 0: SHORT_BINUNICODE needs 4 bytes, 3 are left");
   EXPECT_EQ(error_of("BYTEARRAY8#9223372036854775808 ''"),
-            "byte 0: BYTEARRAY8 wants 9223372036854775808 bytes, 0 are left");
+            "byte 0: BYTEARRAY8 needs 9223372036854775808 bytes, 0 are left");
   EXPECT_EQ(error_of("FRAME 3 NONE STOP"),
-            "byte 0: FRAME wants 3 bytes, 2 are left");
+            "byte 0: FRAME needs 3 bytes, 2 are left");
   EXPECT_EQ(error_of("HEX 4a 00 00"),
-            "byte 0: BININT wants 4 bytes, 2 are "
+            "byte 0: BININT needs 4 bytes, 2 are "
             "left");
   EXPECT_EQ(error_of("HEX 47 00"),
-            "byte 0: BINFLOAT wants 8 bytes, 1 are "
+            "byte 0: BINFLOAT needs 8 bytes, 1 are "
             "left");
-  EXPECT_EQ(error_of("HEX 80"), "byte 0: PROTO wants 1 bytes, 0 are left");
+  EXPECT_EQ(error_of("HEX 80"), "byte 0: PROTO needs 1 bytes, 0 are left");
   EXPECT_EQ(error_of("RAW 'cos\\nsystem'"),
             "byte 0: the line of GLOBAL has no end");
   EXPECT_EQ(error_of("RAW 'I12'"), "byte 0: the line of INT has no end");
@@ -77,37 +76,36 @@ TEST(MachineError, MissesMarks) {
 
 TEST(MachineError, MissesMemoEntries) {
   EXPECT_EQ(error_of("BINGET 7"),
-            "byte 0: BINGET asks for a memo entry that was never made");
+            "byte 0: BINGET refers to a memo entry that does not exist");
   EXPECT_EQ(error_of("NONE BINPUT 7 LONG_BINGET 8"),
-            "byte 3: LONG_BINGET asks for a memo entry that was never made");
+            "byte 3: LONG_BINGET refers to a memo entry that does not exist");
   EXPECT_EQ(error_of("GET '4294967296'"),
-            "byte 0: GET asks for a memo entry that was never made");
-  EXPECT_EQ(error_of("GET 'x'"), "byte 0: 'x' is no memo index");
-  EXPECT_EQ(error_of("NONE PUT '-1'"), "byte 1: '-1' is no memo index");
+            "byte 0: GET refers to a memo entry that does not exist");
+  EXPECT_EQ(error_of("GET 'x'"), "byte 0: 'x' is not a memo index");
+  EXPECT_EQ(error_of("NONE PUT '-1'"), "byte 1: '-1' is not a memo index");
 }
 
 TEST(MachineError, RefusesArgumentsThatMakeNoSense) {
   EXPECT_EQ(error_of("EMPTY_DICT MARK NONE SETITEMS"),
-            "byte 3: SETITEMS finds a key without a value");
+            "byte 3: SETITEMS has a key without a value");
   EXPECT_EQ(error_of("MARK NONE DICT"),
-            "byte 2: DICT finds a key without a value");
+            "byte 2: DICT has a key without a value");
   for (const char* const opcode : {"EXT1 0", "EXT2 0", "EXT4 0", "EXT4 -1"})
     EXPECT_EQ(error_of(opcode),
-              "byte 0: extension codes go from 1 to 2147483647");
+              "byte 0: extension code is outside 1 to 2147483647");
   EXPECT_EQ(error_of("SHORT_BINUNICODE 'os' NONE STACK_GLOBAL"),
-            "byte 5: STACK_GLOBAL wants two strings on the stack");
+            "byte 5: STACK_GLOBAL needs two strings on the stack");
   EXPECT_EQ(error_of("SHORT_BINBYTES 'os' SHORT_BINUNICODE 'a' STACK_GLOBAL"),
-            "byte 7: STACK_GLOBAL wants two strings on the stack");
-  EXPECT_EQ(error_of("INT 'x'"), "byte 0: 'x' is no integer");
-  EXPECT_EQ(error_of("LONG ''"), "byte 0: '' is no integer");
+            "byte 7: STACK_GLOBAL needs two strings on the stack");
+  EXPECT_EQ(error_of("INT 'x'"), "byte 0: 'x' is not an integer");
+  EXPECT_EQ(error_of("LONG ''"), "byte 0: '' is not an integer");
   EXPECT_EQ(error_of("FLOAT '1e999'"),
             "byte 0: '1e999' is too large for a float");
   EXPECT_EQ(error_of("STRING 'a'"), "byte 0: the string is not in quotes");
   EXPECT_EQ(error_of("UNICODE '\\\\u12'"),
             "byte 0: the string has a bad \\u escape");
   EXPECT_EQ(error_of("LONG '" + std::string(5000, '9') + "'"),
-            "byte 0: an integer of 5000 digits is longer than the 4300 that "
-            "are read");
+            "byte 0: an integer has 5000 digits, more than the 4300 allowed");
 }
 
 TEST(MachineError, TellsKindsApart) {

@@ -1,5 +1,5 @@
-// Whatever the bytes say: no crash, a clear error, and memory that is bounded
-// by 64 times the input.
+// For any input: no crash, a clear error, and memory bounded by 64 times the
+// input.
 
 #include "pickle/machine.h"
 
@@ -24,7 +24,7 @@ std::string real_dump() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Every opcode with an argument behind it, and the others that CPython writes.
+// Every opcode that has an argument, and the others that CPython writes.
 std::string sampler() {
   return pickle(
       "PROTO 5 FRAME 150 MARK EMPTY_DICT SHORT_BINUNICODE 'key' MEMOIZE "
@@ -41,7 +41,7 @@ std::string sampler() {
 
 constexpr std::uint64_t kPerByte = 64;
 
-// An exact copy on the heap, so that AddressSanitizer sees a read past it.
+// An exact-size heap copy, so that AddressSanitizer detects overreads.
 std::uint64_t memory_of(std::string_view bytes) {
   const std::vector<char> copy(bytes.begin(), bytes.end());
   Machine machine;
@@ -84,7 +84,7 @@ TEST(MachineRobustness, SurvivesEveryFlippedByte) {
       }
 }
 
-// Opcodes in their shortest form that makes sense most often.
+// Opcodes in a short form that is usually valid.
 std::vector<std::string> all_opcodes() {
   std::vector<std::string> all;
   for (int code = 0; code < 256; ++code) {
@@ -112,8 +112,8 @@ std::vector<std::string> all_opcodes() {
 
 struct Bomb {
   std::string start;
-  std::string body;   // again and again up to half the size
-  std::string after;  // and this for the rest
+  std::string body;   // repeated up to half the size
+  std::string after;  // repeated for the rest
 
   std::string bytes(std::size_t size) const {
     std::string out = start;
@@ -251,7 +251,7 @@ std::string times(std::size_t count, std::string_view text) {
   return all;
 }
 
-// Nothing recurses, neither while reading nor when the values go away.
+// Neither reading nor destroying values recurses.
 void expect_depth(const std::string& bytes, Kind kind) {
   Machine machine;
   const Result<Pickle> read = machine.load(as_bytes(bytes));

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// What a pickle holds, or "error: " and why it could not be read.
+// The value of a pickle, or "error: " and the error message.
 std::string read_bytes(std::string_view bytes) {
   Machine machine;
   const Result<Pickle> read = machine.load(as_bytes(bytes));
@@ -33,7 +33,7 @@ std::string read(std::string_view text) {
   return read_bytes(pickle(text));
 }
 
-// One line of the language: a pickle without its STOP, and what it makes.
+// A pickle without its STOP, and its value.
 struct Line {
   std::string_view text;
   std::string_view value;
@@ -195,7 +195,7 @@ TEST(Machine, ForgetsMemoAndStackBetweenPickles) {
   Machine machine;
   EXPECT_TRUE(machine.load(as_bytes(first)));
   EXPECT_EQ(machine.load(as_bytes(second)).error().message(),
-            "byte 0: BINGET asks for a memo entry that was never made");
+            "byte 0: BINGET refers to a memo entry that does not exist");
   EXPECT_EQ(machine.load(as_bytes(third)).error().message(),
             "byte 0: TUPLE finds no MARK");
 }
@@ -247,7 +247,7 @@ TEST(Machine, TellsByIdentityWhatIsOneObject) {
   EXPECT_EQ(root.items()[2].text(), first.text());
 }
 
-// What load() met besides the value, as text.
+// The globals and calls that load() met, as text.
 struct Met {
   std::vector<std::string> globals;
   std::vector<std::string> objects;
@@ -316,7 +316,7 @@ TEST(Machine, RecordsWhatIsDoneToAPlainValue) {
   EXPECT_EQ(read("EMPTY_LIST NONE NONE SETITEM STOP"),
             "touched([], pairs={None: None})");
   EXPECT_EQ(read("EMPTY_SET NONE APPEND STOP"), "touched(set{}, items=[None])");
-  // Only what could run something is listed.
+  // Only operations that could run code are listed.
   EXPECT_THAT(met("GLOBAL 'm' 'f' EMPTY_DICT BUILD EMPTY_LIST EMPTY_DICT BUILD "
                   "STOP")
                   .objects,
@@ -324,14 +324,14 @@ TEST(Machine, RecordsWhatIsDoneToAPlainValue) {
 }
 
 TEST(Machine, TakesAddingNothingForNothing) {
-  // CPython looks at what it should add to only if there is something to add.
+  // CPython checks the target only if there is something to add.
   EXPECT_EQ(read("NONE MARK APPENDS STOP"), "None");
   EXPECT_EQ(read("NONE MARK SETITEMS STOP"), "None");
   EXPECT_EQ(read("NONE MARK ADDITEMS STOP"), "None");
   EXPECT_EQ(read("EMPTY_LIST MARK APPENDS STOP"), "[]");
 }
 
-// Some opcodes are run together, but not with others between them (~).
+// Some opcode sequences are fused, but not with others between them (~).
 TEST(Machine, RunsOpcodesTogetherAsOneByOne) {
   constexpr std::string_view kPickles[] = {
       "GLOBAL 'm' 'T'  EMPTY_TUPLE ~ NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  "
@@ -357,19 +357,19 @@ TEST(Machine, RunsOpcodesTogetherAsOneByOne) {
 TEST(Machine, RunsNoOpcodesTogetherThatFindTooLittle) {
   constexpr Line kPickles[] = {
       {"EMPTY_TUPLE  NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  MARK",
-       "error: byte 1: NEWOBJ finds too little on the stack"},
+       "error: byte 1: NEWOBJ underflows the stack"},
       {"NONE  MARK  EMPTY_TUPLE  NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  MARK",
-       "error: byte 3: NEWOBJ finds too little on the stack"},
+       "error: byte 3: NEWOBJ underflows the stack"},
       {"NONE  TUPLE1  MEMOIZE  TUPLE1  MEMOIZE  REDUCE  MEMOIZE",
-       "error: byte 5: REDUCE finds too little on the stack"},
+       "error: byte 5: REDUCE underflows the stack"},
       {"NONE  MARK  NONE  TUPLE1  MEMOIZE  TUPLE1  MEMOIZE  REDUCE  MEMOIZE",
-       "error: byte 7: REDUCE finds too little on the stack"}};
+       "error: byte 7: REDUCE underflows the stack"}};
   for (const Line& line : kPickles)
     EXPECT_EQ(read(fmt::format("{}  STOP  STOP  STOP  STOP", line.text)),
               line.value);
 }
 
-// An opcode run with others takes more room on the stack than one byte's.
+// A fused opcode pushes more values than it has bytes.
 TEST(Machine, HasRoomForOpcodesThatAreRunTogether) {
   constexpr std::string_view kObject =
       "GLOBAL 'm' 'T'  EMPTY_TUPLE  NEWOBJ  MEMOIZE  EMPTY_DICT  MEMOIZE  MARK";
@@ -430,12 +430,11 @@ TEST(Machine, NeverReachesBelowAMark) {
                                  "MARK APPENDS",
                                  "MARK SETITEMS",
                                  "MARK ADDITEMS"})
-    // Three values, which would be enough, lie below the mark.
+    // Three values, which would be enough, are below the mark.
     EXPECT_THAT(read(fmt::format("NONE NONE NONE MARK {}", text)),
-                EndsWith(" finds too little on the stack"))
+                EndsWith(" underflows the stack"))
         << text;
-  EXPECT_EQ(read("NONE MARK OBJ"),
-            "error: byte 2: OBJ finds too little on the stack");
+  EXPECT_EQ(read("NONE MARK OBJ"), "error: byte 2: OBJ underflows the stack");
 }
 
 TEST(Machine, AllowsGapsInTheMemo) {
@@ -454,7 +453,7 @@ TEST(Machine, OverwritesMemoEntries) {
 }
 
 TEST(Machine, CountsMemoEntriesForMemoizeAsCpython) {
-  // One entry is there, so the next is number 1, wherever the first lies.
+  // There is one entry, so the next is number 1, whatever the first's key is.
   for (const char* const first :
        {"BINPUT 0", "BINPUT 5", "LONG_BINPUT 300", "LONG_BINPUT 4294967295"})
     EXPECT_EQ(read(fmt::format("MARK BININT1 1 {} BININT1 2 MEMOIZE BINGET 1 "

@@ -83,13 +83,14 @@ TEST(RecorderWriter, RefusesWhatNoDumpHolds) {
       {builder.legacy_string("s"), "Python 2 strings"}};
   for (const auto& [value, what] : cases)
     expect_error(builder.list({value}),
-                 "a flight recorder's dump holds no " + std::string(what) +
-                     "; write the value in Python's dialect");
+                 "a flight-recorder dump cannot contain " + std::string(what) +
+                     "; write the value in the Python dialect");
   const Value list = builder.list();
   builder.append(list, builder.tuple({list}));
-  expect_error(list,
-               "the value holds itself, which a flight recorder's dump can't; "
-               "write it in Python's dialect");
+  expect_error(
+      list,
+      "the value contains itself, which a flight-recorder dump cannot; "
+      "write it in the Python dialect");
 }
 
 TEST(RecorderWriter, RefusesProtocol4) {
@@ -103,7 +104,7 @@ TEST(RecorderWriter, RefusesTextsTooLongForTheirOpcode) {
   expect_error(
       Value::text(Kind::kString, Value::Prefix::kEight, counted + 1),
       "a string of 4294967296 bytes is too long for pickle protocol 2; use "
-      "protocol 4 in Python's dialect");
+      "protocol 4 in the Python dialect");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 //   pickle_rewrite [--protocol 2|4] [--dialect python|recorder]
 //                  [--into FOLDER] FILE...
 //
-// Without --into the pickles go to stdout. A file that can't be read or
-// written again is named on stderr with the reason, and the rest go on.
+// Without --into the pickles go to stdout. A file that cannot be read or
+// rewritten is named on stderr with the reason, and the rest are processed.
 
 #include <cstdlib>
 #include <filesystem>

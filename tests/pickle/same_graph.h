@@ -13,7 +13,7 @@ namespace postflight {
 // Walks two values side by side and pairs up their objects: they are the same
 // graph if their parts are equal and each object of one is paired with one
 // object of the other only. Numbers and persistent ids, which no pickle can
-// share, are compared by what they say.
+// share, are compared by value.
 class GraphComparison {
  public:
   bool same(const Value& a, const Value& b) {
@@ -39,7 +39,7 @@ class GraphComparison {
     Value b;
     std::size_t next = 0;
   };
-  // An empty text may have the address of the object behind it.
+  // An empty text may have the address of the object after it.
   using Key = std::pair<const void*, bool>;
   struct Hash {
     std::size_t operator()(const Key& key) const {

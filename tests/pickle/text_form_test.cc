@@ -60,7 +60,7 @@ TEST(TextForm, TakesIntOfTwoCharactersAndValue0Or1ForABoolean) {
   EXPECT_EQ(from_int("001"), "1");
   EXPECT_EQ(from_int("-1"), "-1");
   EXPECT_EQ(from_int("02"), "2");
-  // strtol does not read this one, and what is read after it is no boolean.
+  // strtol rejects this one, and the fallback never returns a boolean.
   EXPECT_EQ(from_int("1 "), "1");
 }
 
@@ -84,13 +84,13 @@ TEST(TextForm, RefusesWhatIsNoInteger) {
   for (const char* const line :
        {"", " ", "x", "5x", "0x", "0x_", "08", "1__0", "_1", "1_", "0x__1",
         "- 5", "--5", "1.0", "12L"})
-    EXPECT_EQ(from_int(line), "error: '"s + line + "' is no integer");
+    EXPECT_EQ(from_int(line), "error: '"s + line + "' is not an integer");
 }
 
 TEST(TextForm, ReadsLongWithAndWithoutItsLetter) {
   EXPECT_EQ(from_long("0L"), "0");
   EXPECT_EQ(from_long("00"), "0");
-  EXPECT_EQ(from_long("01"), "error: '01' is no integer");
+  EXPECT_EQ(from_long("01"), "error: '01' is not an integer");
   EXPECT_EQ(from_long("-12L"), "-12");
   EXPECT_EQ(from_long("12"), "12");
   EXPECT_EQ(from_long(" 12 "), "12");
@@ -106,9 +106,9 @@ TEST(TextForm, ReadsLinesUpToANulByte) {
   EXPECT_EQ(from_int("\0"s), "0");
   EXPECT_EQ(from_int("99999999999999999999\0x"s), "big 99999999999999999999");
   EXPECT_EQ(from_long("12\0garbage"s), "12");
-  EXPECT_EQ(from_long("\0"s), "error: '\0' is no integer"s);
+  EXPECT_EQ(from_long("\0"s), "error: '\0' is not an integer"s);
   EXPECT_EQ(from_float("1.5\0garbage"s), "1.5");
-  EXPECT_EQ(from_float("\0"s), "error: '\0' is no number"s);
+  EXPECT_EQ(from_float("\0"s), "error: '\0' is not a number"s);
   EXPECT_EQ(from_memo_key("5\0garbage"s), "5");
 }
 
@@ -117,11 +117,9 @@ TEST(TextForm, RefusesIntegersWithMoreDigitsThanAllowed) {
   EXPECT_EQ(from_long(longest + "L"), "big " + longest);
   EXPECT_EQ(from_long("-" + longest + "L"), "big -" + longest);
   EXPECT_EQ(from_long("9" + longest),
-            "error: an integer of 4301 digits is longer than the 4300 that are "
-            "read");
+            "error: an integer has 4301 digits, more than the 4300 allowed");
   EXPECT_EQ(from_int("9" + longest),
-            "error: an integer of 4301 digits is longer than the 4300 that are "
-            "read");
+            "error: an integer has 4301 digits, more than the 4300 allowed");
 }
 
 TEST(TextForm, ReadsFloatsAsPython) {
@@ -139,7 +137,7 @@ TEST(TextForm, ReadsFloatsAsPython) {
   EXPECT_EQ(from_float("1e400"), "error: '1e400' is too large for a float");
   for (const char* const line : {"", " 1", "1 ", "1e", "0x10", "1_0", "+-1",
                                  "-+1", "infi", "nan(1)", ".", "1,5"})
-    EXPECT_EQ(from_float(line), "error: '"s + line + "' is no number");
+    EXPECT_EQ(from_float(line), "error: '"s + line + "' is not a number");
 }
 
 TEST(TextForm, ReadsQuotedStringsOfPython2) {
@@ -152,7 +150,8 @@ TEST(TextForm, ReadsQuotedStringsOfPython2) {
   EXPECT_EQ(from_string("'a\0b\xff'"s), "legacy b'a\\x00b\\xff'");
   for (const char* const line : {"", "'", "abc", "'abc", "abc'", "'abc\""})
     EXPECT_EQ(from_string(line), "error: the string is not in quotes") << line;
-  EXPECT_EQ(from_string("'a\\'"), "error: the string ends in a lone backslash");
+  EXPECT_EQ(from_string("'a\\'"),
+            "error: the string ends with a lone backslash");
   for (const char* const line : {"'\\x'", "'\\x4'", "'\\x4g'", "'\\x-1'"})
     EXPECT_EQ(from_string(line),
               "error: the string has \\x without two hex digits")
@@ -183,20 +182,21 @@ TEST(TextForm, ReadsMemoKeysInDecimal) {
   EXPECT_EQ(from_memo_key("18446744073709551615"), "18446744073709551615");
   for (const char* const line :
        {"", "-1", "x", "0x10", "1.0", "5L", "18446744073709551616"})
-    EXPECT_EQ(from_memo_key(line), "error: '"s + line + "' is no memo index");
+    EXPECT_EQ(from_memo_key(line),
+              "error: '"s + line + "' is not a memo index");
 }
 
 TEST(TextForm, QuotesOnlyTheFrontOfALongLine) {
   const std::string forty(40, 'x');
-  EXPECT_EQ(from_int(forty), "error: '" + forty + "' is no integer");
-  EXPECT_EQ(from_int(forty + "y"), "error: '" + forty + "…' is no integer");
-  EXPECT_EQ(from_float(forty + "y"), "error: '" + forty + "…' is no number");
+  EXPECT_EQ(from_int(forty), "error: '" + forty + "' is not an integer");
+  EXPECT_EQ(from_int(forty + "y"), "error: '" + forty + "…' is not an integer");
+  EXPECT_EQ(from_float(forty + "y"), "error: '" + forty + "…' is not a number");
   EXPECT_EQ(from_memo_key(forty + "y"),
-            "error: '" + forty + "…' is no memo index");
+            "error: '" + forty + "…' is not a memo index");
   // A character is not cut in two.
   const std::string shorter(39, 'x');
   EXPECT_EQ(from_int(shorter + "é" + forty),
-            "error: '" + shorter + "…' is no integer");
+            "error: '" + shorter + "…' is not an integer");
   EXPECT_EQ(from_float(std::string(5000, '9')),
             "error: '" + std::string(40, '9') + "…' is too large for a float");
 }

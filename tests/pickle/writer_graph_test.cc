@@ -1,4 +1,4 @@
-// Whatever graph is written comes back the same.
+// Any graph survives a round trip.
 
 #include "pickle/builder.h"
 #include "pickle/machine.h"
@@ -235,7 +235,7 @@ TEST(Writer, WritesAMillionIdsSetsAndCallsInEachOther) {
 }
 
 TEST(Writer, WritesATupleThatAThousandListsHold) {
-  // Each list that is met writes the tuple again: quadratic, as in Python.
+  // Each list writes the tuple again: quadratic, as in Python.
   Builder builder;
   std::vector<Value> lists;
   for (int i = 0; i < 1000; ++i)

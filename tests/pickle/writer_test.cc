@@ -70,7 +70,7 @@ TEST(Writer, SharesByIdentityNotByText) {
 }
 
 TEST(Writer, KnowsAnEmptyTextFromWhatLiesBehindIt) {
-  // Both may have the same address: the text takes no room of its own.
+  // Both may have the same address: the text takes no memory.
   Builder builder;
   const Value empty = builder.string("");
   const Value behind = builder.list();
@@ -249,7 +249,7 @@ TEST(Writer, WritesTheArgumentsOfACallWhole) {
                    " NONE EMPTY_LIST BINPUT 2 BINGET 1 APPEND TUPLE1 BINPUT 3"
                    " REDUCE BINPUT 4 BUILD APPEND POP BINGET 3 REDUCE POP"
                    " BINGET 4 STOP"));
-  // Here the list holds the call itself, which no order of writing helps.
+  // Here the list contains the call itself, so no order of writing works.
   const Value list = builder.list();
   const Value knot = builder.reduce(Value::none(), builder.tuple({list}));
   builder.append(list, knot);
@@ -281,18 +281,18 @@ TEST(Writer, RefusesWhatNoPicklerWrites) {
   const Result<Pickle> read = machine.load(as_bytes(bytes));
   ASSERT_TRUE(read.has_value());
   expect_error(read->root, {}, ErrorKind::kUnsupported,
-               "state or items were given to what is no object; a pickle "
-               "can't be written that does so again");
+               "state or items were added to a value that is not an object; no "
+               "pickle can express that");
 }
 
 TEST(Writer, RefusesPicklesThatGrowTooLong) {
   Builder builder;
   const Value number = builder.big_integer(std::string(1000, '\x11'));
   const std::vector<Value> numbers(1000, number);
-  expect_error(builder.list(numbers), {.max_bytes = 100'000},
-               ErrorKind::kRefused,
-               "the pickle would take more than 100000 bytes; raise the limit "
-               "if it is meant to be so long");
+  expect_error(
+      builder.list(numbers), {.max_bytes = 100'000}, ErrorKind::kRefused,
+      "the pickle would be longer than 100000 bytes; raise the limit if "
+      "that is intended");
   EXPECT_EQ(written(number, {.max_bytes = 1006}).size(), 1008u)
       << "the limit is on what comes before the last opcodes";
 }
@@ -300,8 +300,8 @@ TEST(Writer, RefusesPicklesThatGrowTooLong) {
 TEST(Writer, RefusesOtherProtocols) {
   for (const int protocol : {-1, 0, 1, 3, 5})
     expect_error(Value::none(), {.protocol = protocol}, ErrorKind::kUsage,
-                 "pickle protocol " + std::to_string(protocol) +
-                     " is not written; use 2 or 4");
+                 "cannot write pickle protocol " + std::to_string(protocol) +
+                     "; use 2 or 4");
 }
 
 TEST(Writer, RefusesNamesThatProtocol2CannotHave) {

@@ -161,7 +161,7 @@ TEST(PickleFile, KeepsWhatWouldRunBehindThePickle) {
   const Result<PickleFile> file = read("N.cos\nsystem\n)R\xff");
   ASSERT_TRUE(file);
   ASSERT_EQ(file->pickles.size(), 2u);
-  EXPECT_EQ(*file->pickles[1].error, "byte 13: 0xff is no pickle opcode");
+  EXPECT_EQ(*file->pickles[1].error, "byte 13: 0xff is not a pickle opcode");
   EXPECT_TRUE(file->runs_code());
 }
 
