@@ -1,8 +1,9 @@
-// Prints, as a table in Markdown, how fast our streams are beside the libraries
-// they are made of: the best of several rounds of each, taken in turns, in
-// processor time of the one thread that each takes.
+// Prints a Markdown table of the throughput of our streams and of the
+// underlying libraries: the best of several alternating rounds, in CPU time of
+// one thread.
 
 #include "must.h"
+#include "stream/codec/built_in.h"
 #include "stream/codec/compression.h"
 #include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
@@ -26,7 +27,7 @@ namespace {
 
 constexpr std::size_t kSize = 64 << 20;
 constexpr std::size_t kPiece = 1 << 20;
-// Decoders may want a block more than what they give.
+// Decoders may need room for one block more than they output.
 constexpr std::size_t kSpare = 256 << 10;
 constexpr int kRounds = 9;
 
@@ -66,7 +67,7 @@ std::string weights() {
   return bytes;
 }
 
-// Drops what is written.
+// Discards what is written.
 class NoSink : public Sink {
  public:
   Result<> write(Bytes bytes) override {
@@ -93,7 +94,7 @@ class Streams {
   }
 
  private:
-  ExtensionRegistry registry_ = ExtensionRegistry::with_built_in();
+  ExtensionRegistry registry_ = built_in_registry();
   SecretKey key_ = must(SecretKey::from_hex(std::string(64, '5')));
 };
 
@@ -127,7 +128,7 @@ void read_all(const TransformChain& chain, std::string_view data,
   }
 }
 
-// What OpenSSL does with blocks of 64 KiB, as in its own `openssl speed -evp`.
+// OpenSSL on blocks of 64 KiB, as measured by `openssl speed -evp`.
 void encrypt_blocks(const EVP_CIPHER* cipher, Bytes bytes,
                     std::vector<std::byte>& to) {
   EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
@@ -198,7 +199,7 @@ int main() {
         times[2]);
   }
 
-  // Each alone, and all in one chain: what the chain itself costs.
+  // Each alone, and all in one chain: the overhead of the chain.
   const std::vector<std::string> all = {"stream.zstd/1",
                                         "stream.checksum@postflight/1",
                                         "stream.aead@postflight/1"};

@@ -7,7 +7,7 @@
 
 static void* open_stream(enum postflight_direction direction,
                          const char* parameters) {
-  static char stream; /* nothing to remember */
+  static char stream; /* no state */
   (void)direction;    /* it is its own inverse */
   return parameters[0] == '\0' ? &stream : NULL;
 }

@@ -1,3 +1,4 @@
+#include "stream/codec/built_in.h"
 #include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
 
@@ -16,7 +17,7 @@ constexpr std::array<const char*, 5> kTransforms = {
     "stream.checksum@postflight/1", "stream.aead@postflight/1"};
 constexpr std::uint64_t kMostOut = 1 << 20;
 
-// Gives a few bytes at a time and lends none.
+// Returns a few bytes per read and does not support take_rest().
 class SlowSource : public Source {
  public:
   explicit SlowSource(Bytes bytes) : bytes_(bytes) {}
@@ -47,7 +48,7 @@ Decoded read_all(const TransformChain& chain, Source& below,
         std::as_writable_bytes(std::span(all))
             .subspan(size, std::min<std::size_t>(piece, kMostOut - size)));
     if (taken && taken->would_block())
-      __builtin_trap();  // memory never makes one wait
+      __builtin_trap();  // reading from memory never blocks
     failed = !taken;
     if (failed || taken->at_end)
       break;
@@ -59,11 +60,11 @@ Decoded read_all(const TransformChain& chain, Source& below,
 
 }  // namespace
 
-// The first byte says through which transform the rest is decoded: where it
-// lies and with room for everything, and in pieces. Both come to the same.
+// The first byte selects the transform that the rest is decoded with, once in
+// place with room for all output and once in pieces. The results must be equal.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
-  static const ExtensionRegistry registry = ExtensionRegistry::with_built_in();
+  static const ExtensionRegistry registry = built_in_registry();
   static const Result<SecretKey> key =
       SecretKey::from_hex(std::string(2 * SecretKey::kSize, '0'));
   if (size == 0)
@@ -80,8 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   SlowSource slow(bytes);
   const Decoded whole = read_all(*chain, lent, kMostOut);
   const Decoded pieces = read_all(*chain, slow, 300);
-  // libzstd lets a few blocks pass when it decodes a frame in one call that it
-  // refuses otherwise.
+  // libzstd accepts some blocks when decoding a frame in one call that it
+  // otherwise rejects.
   if (!whole.bytes.starts_with(pieces.bytes) ||
       (!pieces.failed && (whole.failed || whole.bytes != pieces.bytes)))
     __builtin_trap();

@@ -15,6 +15,7 @@
 #include "base/environment.h"
 #include "cli/command.h"
 #include "report/stream_report.h"
+#include "stream/codec/built_in.h"
 #include "stream/extension/transform_chain.h"
 #include "stream/extension/transform_plugin.h"
 #include "stream/file_stream.h"
@@ -44,7 +45,7 @@ std::string shown(const std::string& input) {
 }
 
 Result<ExtensionRegistry> make_registry(const StreamOptions& options) {
-  ExtensionRegistry registry = ExtensionRegistry::with_built_in();
+  ExtensionRegistry registry = built_in_registry();
   for (const std::string& plugin : options.plugins)
     TRY(load_plugin(plugin, registry));
   return registry;

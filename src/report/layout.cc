@@ -58,7 +58,7 @@ void Layout::settle() {
       const bool closed = front.end != 0;
       const std::size_t width =
           (closed ? front.end : total_width_) - front.start;
-      // A comma may have to follow it on the line.
+      // A comma may follow it on the line.
       const bool fits = column_ + width < options_.width;
       const bool is_empty =
           pending_.size() > 1 && pending_[1].what == What::kClose;
@@ -67,7 +67,7 @@ void Layout::settle() {
         continue;
       }
       if (fits || pending_.size() == 1)
-        return;  // what comes next decides
+        return;  // not decided yet
       print_front();
       ++depth_;
       continue;
@@ -76,7 +76,7 @@ void Layout::settle() {
       --depth_;
       new_line();
     } else if (front.what == What::kNextItem) {
-      pending_.front().text.pop_back();  // no blank at the line's end
+      pending_.front().text.pop_back();  // no trailing blank
     }
     const bool is_item =
         front.what == What::kFirstItem || front.what == What::kNextItem;

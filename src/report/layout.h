@@ -16,15 +16,16 @@ struct LayoutOptions {
   std::size_t max_indent = 40;  // deeper groups are not indented further
 };
 
-// Lays out nested groups of text: a group that fits into what is left of the
-// line stands on it, any other has each of its items on a line of its own, two
-// columns further in. (Oppen, "Prettyprinting", 1980: linear time, and no more
-// in memory than a line.)
+// Lays out nested groups of text: a group that fits into the rest of the line
+// is printed on it, any other has each item on its own line, indented by two
+// columns. (Oppen, "Prettyprinting", 1980: linear time, and memory for one
+// line.)
 //
 //   layout.open("[");  layout.item();  layout.text("1");  layout.item();
 //   layout.text("2");  layout.close("]");      prints [1, 2] or four lines
 //
-// Text must have been escaped; it goes to `out` as it becomes certain.
+// Text must be escaped already; it is written to `out` as soon as its layout is
+// decided.
 class Layout {
  public:
   Layout(const LayoutOptions& options, Output& out);
@@ -53,7 +54,7 @@ class Layout {
   };
 
   void add(What what, std::string_view text);
-  // Prints the front tokens as far as their layout is decided.
+  // Prints the leading tokens whose layout is decided.
   void settle();
   void print_group();
   void print_front();

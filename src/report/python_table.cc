@@ -7,12 +7,12 @@
 namespace postflight {
 namespace {
 
-// tabulate makes columns wider than their headers by this much.
+// tabulate makes columns this much wider than their headers.
 constexpr std::size_t kHeaderPadding = 2;
 
 struct TableColumn {
   std::size_t width = 0;
-  bool numbers = true;  // and nothing else but None
+  bool numbers = true;  // only numbers and None
   bool filled = false;
 };
 
@@ -48,7 +48,7 @@ class Line {
 
  private:
   Output& out_;
-  std::size_t blanks_ = 0;  // not written before something follows them
+  std::size_t blanks_ = 0;  // pending, written only before other text
   bool first_ = true;
 };
 

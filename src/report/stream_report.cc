@@ -17,7 +17,7 @@ double seconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Of the bytes that are not encoded, as those are what the user has.
+// The throughput in decoded bytes, which are the user's data.
 std::uint64_t plain_bytes(const StreamOutcome& outcome) {
   return outcome.encoded ? outcome.input_bytes : outcome.output_bytes;
 }
@@ -32,7 +32,7 @@ std::string descriptor_of(const ExtensionType& type) {
   return fmt::format("{}/{}", type.registry_name, type.version);
 }
 
-// "  --" for a line of the list: what else there is to know.
+// Further properties, after the summary.
 std::string traits(const ExtensionType& type) {
   std::string text;
   if (type.seekable)

@@ -11,7 +11,7 @@
 
 namespace postflight {
 
-// What became of a stream that was encoded or decoded.
+// The result of encoding or decoding a stream.
 struct StreamOutcome {
   bool encoded = true;  // else decoded
   std::vector<std::string> transforms;
@@ -23,11 +23,11 @@ struct StreamOutcome {
   std::string damage = {};  // empty: none
 };
 
-// One line, without its end: "1.2 MB to 340 kB (28 %) in 4 ms, 300 MB/s".
+// One line without newline: "1.2 MB to 340 kB (28 %) in 4 ms, 300 MB/s".
 std::string stream_summary(const StreamOutcome& outcome);
 void write_stream_json(const StreamOutcome& outcome, Output& out);
 
-// The transforms that a registry knows.
+// The transforms of a registry.
 void write_transforms(std::span<const ExtensionType> types,
                       const Terminal& terminal, Output& out);
 void write_transforms_json(std::span<const ExtensionType> types, Output& out);

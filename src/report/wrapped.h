@@ -6,8 +6,8 @@
 
 namespace postflight {
 
-// Breaks `text`, which begins at `column`, into lines of `width` columns, all
-// but the first indented. A word that is longer stands on its own.
+// Wraps `text`, which begins at `column`, to `width` columns, indenting all
+// lines but the first. A longer word gets its own line.
 std::string wrapped(std::string_view text, std::size_t column,
                     std::size_t width, std::size_t indent);
 

@@ -25,7 +25,7 @@ FileSource::FileSource(Descriptor descriptor, std::string name)
     return;
   seekable_ = true;
   size_ = static_cast<std::uint64_t>(status.st_size);
-  // Standard input may have been read in part by whoever ran us.
+  // Standard input may have been partly read by the parent process.
   const off_t now = ::lseek(descriptor_.number(), 0, SEEK_CUR);
   position_ = now > 0 ? static_cast<std::uint64_t>(now) : 0;
 }
@@ -62,7 +62,8 @@ Result<> FileSource::seek(std::uint64_t position) {
     return Source::seek(position);
   if (position > std::numeric_limits<off_t>::max() ||
       ::lseek(descriptor_.number(), static_cast<off_t>(position), SEEK_SET) < 0)
-    return fail(ErrorKind::kIo, "cannot go to byte {} of {}", position, name_);
+    return fail(ErrorKind::kIo, "cannot seek to byte {} of {}", position,
+                name_);
   position_ = position;
   return {};
 }

@@ -10,8 +10,8 @@
 
 namespace postflight {
 
-// Reads a file, a pipe or a terminal. Where the descriptor does not block,
-// neither does reading.
+// Reads a file, a pipe or a terminal. With a non-blocking descriptor, reads do
+// not block either.
 class FileSource : public Source {
  public:
   static Result<FileSource> open(const std::filesystem::path& path);
@@ -22,7 +22,7 @@ class FileSource : public Source {
   std::uint64_t tell() const override { return position_; }
   bool seekable() const override { return seekable_; }
   Result<> seek(std::uint64_t position) override;
-  // Of a regular file; 0 where nobody knows.
+  // The size of a regular file; 0 if unknown.
   std::uint64_t size() const { return size_; }
 
  private:
@@ -33,8 +33,8 @@ class FileSource : public Source {
   std::uint64_t position_ = 0;
 };
 
-// Writes to a descriptor as it is, such as standard output. What is to be a
-// file of its own goes into an AtomicFileSink.
+// Writes directly to a descriptor, such as standard output. Use AtomicFileSink
+// to create a file.
 class FileSink : public Sink {
  public:
   // `name` is for messages.
@@ -50,7 +50,7 @@ class FileSink : public Sink {
   std::uint64_t position_ = 0;
 };
 
-// Writes a file that appears whole, when finished.
+// Writes a file that appears, complete, in finish().
 class AtomicFileSink : public Sink {
  public:
   explicit AtomicFileSink(AtomicFile file) : file_(std::move(file)) {}

@@ -31,7 +31,7 @@ Result<> FilterSink::finish() {
 
 Result<> FilterSink::run(Bytes bytes, FilterStage stage) {
   if (finished_)
-    return fail(ErrorKind::kUsage, "the stream was finished before");
+    return fail(ErrorKind::kUsage, "the stream is already finished");
   for (;;) {
     std::span<std::byte> room(buffer_);
     const FilterState state = TRY(filter_->step(bytes, room, stage));

@@ -9,7 +9,7 @@
 
 namespace postflight {
 
-// Writes what comes out of a filter to `below`, which has to outlive it.
+// Writes the output of a filter to `below`, which has to outlive it.
 class FilterSink : public Sink {
  public:
   FilterSink(Sink& below, std::unique_ptr<Filter> filter,
@@ -17,7 +17,7 @@ class FilterSink : public Sink {
 
   Result<> write(Bytes bytes) override;
   Result<> flush() override;
-  // Leaves `below` open for what may follow.
+  // Leaves `below` unfinished, for data that may follow.
   Result<> finish() override;
   std::uint64_t tell() const override { return position_; }
 

@@ -57,12 +57,13 @@ bool FilterSource::seekable() const {
 Result<> FilterSource::seek(std::uint64_t position) {
   if (!seekable())
     return Source::seek(position);
-  // Positions here count from where the source below stood at first, which is
-  // as far behind it now as what was read through here and what is buffered.
+  // Positions here are relative to the initial position of the source below,
+  // which is its current one minus what was read through here and what is
+  // buffered.
   const std::uint64_t origin = below_.tell() - input_.size() - position_;
   const auto target = checked_add(origin, position);
   if (!target)
-    return fail(ErrorKind::kIo, "there is no byte {} to go to", position);
+    return fail(ErrorKind::kIo, "cannot seek to byte {}", position);
   TRY(below_.seek(*target));
   input_ = {};
   below_ended_ = done_ = false;

@@ -10,12 +10,13 @@
 
 namespace postflight {
 
-// How much a stream reads or writes at a time where it needs a buffer; large
-// enough to make calls rare, small enough to stay in the processor's cache.
+// The default buffer size: large enough to make calls rare, small enough to
+// stay in the processor's cache.
 constexpr std::size_t kStreamBuffer = 128 << 10;
 
-// What comes out of a filter over `below`, which has to outlive it. Bytes that
-// lie in memory are read there. Of others it holds no more than `buffer_size`.
+// The output of a filter applied to `below`, which has to outlive it. Input
+// that is in memory is not copied; of other input at most `buffer_size` bytes
+// are buffered.
 class FilterSource : public Source {
  public:
   FilterSource(Source& below, std::unique_ptr<Filter> filter,
@@ -27,20 +28,20 @@ class FilterSource : public Source {
   Result<> seek(std::uint64_t position) override;
 
  private:
-  // Where damage was found once, it is found again.
+  // Damage is sticky: later reads fail with the same error.
   struct Damage {
     ErrorKind kind;
     std::string message;
   };
 
-  // False if nothing has arrived.
+  // False if reading would block.
   Result<bool> more_input();
 
   Source& below_;
   std::unique_ptr<Filter> filter_;
   std::size_t buffer_size_;
-  std::vector<std::byte> buffer_;  // made when it is needed
-  Bytes input_;                    // what the filter has not used yet
+  std::vector<std::byte> buffer_;  // allocated on first use
+  Bytes input_;                    // not consumed by the filter yet
   bool below_ended_ = false;
   bool done_ = false;
   std::optional<Damage> damage_;

@@ -7,7 +7,7 @@
 
 namespace postflight {
 
-// Reads bytes that outlive it.
+// Reads from memory that outlives it.
 class MemorySource : public Source {
  public:
   explicit MemorySource(Bytes bytes) : bytes_(bytes) {}
@@ -23,7 +23,7 @@ class MemorySource : public Source {
   std::uint64_t position_ = 0;
 };
 
-// Gathers what is written.
+// Collects what is written.
 class MemorySink : public Sink {
  public:
   Result<> write(Bytes bytes) override;

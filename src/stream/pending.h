@@ -9,13 +9,13 @@
 
 namespace postflight {
 
-// Bytes that a filter has made and could not give out yet.
+// Output of a filter that did not fit the caller's buffer yet.
 class Pending {
  public:
   bool empty() const { return given_ == bytes_.size(); }
 
-  // Room for `size` bytes to be made, once all before were given out; shrink()
-  // says how many there are.
+  // A buffer for `size` bytes of output; call it only when empty(). shrink()
+  // sets how many of them were used.
   std::span<std::byte> room(std::size_t size) {
     bytes_.resize(size);
     given_ = 0;

@@ -7,19 +7,18 @@
 
 namespace postflight {
 
-// Takes bytes, front to back. After an error it is of no further use.
+// A destination for bytes. After an error it must not be used further.
 class Sink {
  public:
   virtual ~Sink() = default;
 
-  // Takes all of `bytes` and never changes them. Where the reader at the other
-  // end is slow it waits.
+  // Writes all of `bytes`. Blocks if the reader at the other end is slow.
   virtual Result<> write(Bytes bytes) = 0;
-  // Passes on what it holds back, as far as its format can without ending.
+  // Writes buffered data, as far as the format allows without ending.
   virtual Result<> flush() = 0;
-  // Writes what its format ends with. Nothing may follow.
+  // Writes the end of the format. No write() may follow.
   virtual Result<> finish() { return flush(); }
-  // How many bytes were written to it.
+  // The number of bytes written to it.
   virtual std::uint64_t tell() const = 0;
 };
 

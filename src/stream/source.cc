@@ -17,9 +17,7 @@ Result<std::size_t> read_fully(Source& source, std::span<std::byte> to) {
     if (taken.at_end)
       break;
     if (taken.would_block())
-      return fail(ErrorKind::kIo,
-                  "byte {} has not arrived yet, and nothing waits for it",
-                  source.tell());
+      return fail(ErrorKind::kIo, "reading byte {} would block", source.tell());
     count += taken.count;
   }
   return count;
@@ -28,7 +26,7 @@ Result<std::size_t> read_fully(Source& source, std::span<std::byte> to) {
 Result<bool> skip(Source& source, std::uint64_t count) {
   constexpr std::uint64_t kPiece = 64 << 10;
   if (count > kPiece && source.seekable()) {
-    // All but the last byte, which is read to see that it is there.
+    // All but the last byte, which is read to verify that it exists.
     const auto target = checked_add(source.tell(), count - 1);
     if (!target)
       return false;

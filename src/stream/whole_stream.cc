@@ -7,7 +7,7 @@
 namespace postflight {
 namespace {
 
-// Decoders of blocks want room for one more than they then give.
+// Block decoders need room for one more block than they output.
 constexpr std::uint64_t kSpare = 256 << 10;
 
 }  // namespace
@@ -15,7 +15,7 @@ constexpr std::uint64_t kSpare = 256 << 10;
 Result<WholeStream> WholeStream::read(Source& source, std::uint64_t expected,
                                       std::uint64_t cap) {
   WholeStream whole;
-  // One byte more than the cap, to notice when there is more.
+  // One byte more than the cap, to detect that there is more.
   const std::uint64_t most = std::max(cap, cap + 1);
   std::uint64_t room = std::min(std::min(expected, most) + kSpare, most);
   for (;;) {

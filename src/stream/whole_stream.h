@@ -10,16 +10,15 @@
 
 namespace postflight {
 
-// All that a source gave.
+// The entire contents of a source.
 class WholeStream {
  public:
-  // Reads to the end. Where `expected` is about right nothing is copied on the
-  // way; it costs no memory that is not used. More than `cap` bytes are
-  // refused.
+  // Reads to the end. If `expected` is about right nothing is copied; memory is
+  // only touched as far as it is used. More than `cap` bytes are refused.
   static Result<WholeStream> read(Source& source, std::uint64_t expected,
                                   std::uint64_t cap);
 
-  // Valid while this lives, also after it was moved.
+  // Valid as long as this object, even after it is moved.
   Bytes bytes() const { return {bytes_.get(), size_}; }
 
  private:

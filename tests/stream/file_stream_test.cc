@@ -24,7 +24,7 @@ TEST(FileSource, ReadsAFileAndSeeks) {
   ASSERT_TRUE(source.seek(5));
   EXPECT_EQ(drain(source), (Drained{"bytes"}));
   EXPECT_EQ(message_of(source.seek(~std::uint64_t{0})),
-            "cannot go to byte 18446744073709551615 of " +
+            "cannot seek to byte 18446744073709551615 of " +
                 (folder.path() / "f").string());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/test_files.h"
+#include "stream/codec/built_in.h"
 #include "stream/cut_source.h"
 #include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
@@ -29,7 +30,7 @@ inline const SecretKey& test_key() {
 
 inline TransformChain chain(const std::vector<std::string>& texts,
                             TransformSettings settings = {}) {
-  static const ExtensionRegistry registry = ExtensionRegistry::with_built_in();
+  static const ExtensionRegistry registry = built_in_registry();
   if (settings.key == nullptr)
     settings.key = &test_key();
   return must(TransformChain::make(registry, with(texts), settings));

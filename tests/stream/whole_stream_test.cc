@@ -46,7 +46,7 @@ TEST(WholeStream, RefusesMoreThanAllowed) {
 TEST(WholeStream, PassesAnErrorOn) {
   CutSource source("abc", {1, 0});
   EXPECT_EQ(message_of(WholeStream::read(source, 0, 100)),
-            "byte 1 has not arrived yet, and nothing waits for it");
+            "reading byte 1 would block");
 }
 
 }  // namespace

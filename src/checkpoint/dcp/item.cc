@@ -13,6 +13,7 @@
 #include "checkpoint/tensor/storage_reader.h"
 #include "checkpoint/verification/verification.h"
 #include "checkpoint/zip/format.h"
+#include "stream/codec/built_in.h"
 #include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
 
@@ -20,7 +21,7 @@ namespace postflight {
 namespace {
 
 const ExtensionRegistry& registry_of(const Checkpoint& checkpoint) {
-  static const ExtensionRegistry built_in = ExtensionRegistry::with_built_in();
+  static const ExtensionRegistry built_in = built_in_registry();
   return checkpoint.extensions != nullptr ? *checkpoint.extensions : built_in;
 }
 

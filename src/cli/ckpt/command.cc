@@ -3,6 +3,7 @@
 #include "base/environment.h"
 #include "checkpoint/model/key_filter.h"
 #include "cli/ckpt/options.h"
+#include "stream/codec/built_in.h"
 #include "stream/extension/transform_plugin.h"
 
 namespace postflight {
@@ -23,8 +24,7 @@ void add_transform_options(CommandArguments& arguments,
 Result<> load_plugins(CheckpointOptions& options) {
   if (options.plugins.empty())
     return {};
-  options.extensions =
-      std::make_unique<ExtensionRegistry>(ExtensionRegistry::with_built_in());
+  options.extensions = std::make_unique<ExtensionRegistry>(built_in_registry());
   for (const std::string& file : options.plugins)
     TRY(load_plugin(file, *options.extensions));
   return {};

@@ -15,9 +15,9 @@
 namespace postflight {
 namespace {
 
-// Each stream has a key of its own, made from the user's key and a random salt
-// in its front, so that a block's number can be its nonce: no two blocks under
-// one key ever share one. The nonce also says whether the block is the last.
+// Each stream has its own key, derived from the user's key and a random salt in
+// its header, so that a block's number can be its nonce: no two blocks under
+// one key share a nonce. The nonce also encodes whether the block is the last.
 
 struct FreeOpenSsl {
   void operator()(EVP_CIPHER_CTX* context) const {
@@ -72,7 +72,7 @@ struct StreamKey {
   ~StreamKey() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
 };
 
-// HKDF with SHA-256. The whole front is in it, so none of it can be changed.
+// HKDF-SHA-256. The whole header is part of the info, which authenticates it.
 Result<> derive(const SecretKey& key, Bytes front, StreamKey& out) {
   const Owned<EVP_KDF> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
   const Owned<EVP_KDF_CTX> context(kdf == nullptr ? nullptr
@@ -124,14 +124,12 @@ class AeadSeal : public Seal {
   Result<> read_front(Bytes front) override {
     if (!as_text(front).starts_with(kAeadMagic))
       return fail(ErrorKind::kCorrupt,
-                  "this is no encrypted stream: it does not begin with "
-                  "\"{}\"",
+                  "not an encrypted stream: it does not begin with \"{}\"",
                   kAeadMagic);
     cipher_ = static_cast<std::uint8_t>(front[kCipherAt]);
     if (cipher_of(cipher_) == nullptr)
       return fail(ErrorKind::kUnsupported,
-                  "the stream is encrypted with cipher number {}, which is "
-                  "unknown",
+                  "the stream is encrypted with an unknown cipher, number {}",
                   cipher_);
     return begin(front, /*writing=*/false);
   }
@@ -157,7 +155,7 @@ class AeadSeal : public Seal {
       return {};
     OPENSSL_cleanse(plain.data(), plain.size());
     return fail(ErrorKind::kCorrupt,
-                "it is not genuine: {}it was damaged or moved",
+                "authentication failed: {}it was damaged or moved",
                 place.index == 0 ? "the key is wrong, or " : "");
   }
 
@@ -189,7 +187,7 @@ class AeadSeal : public Seal {
                             static_cast<int>(from.size())) == 1;
   }
 
-  // Neither cipher has anything left to write by then.
+  // Neither cipher has buffered output at this point.
   bool final() {
     int made = 0;
     unsigned char nothing[EVP_MAX_BLOCK_LENGTH];
@@ -206,15 +204,15 @@ class AeadSeal : public Seal {
 ExtensionType aead_extension() {
   return {
       .registry_name = "stream.aead@postflight",
-      .summary = "encrypts, and notices any change",
+      .summary = "authenticated encryption",
       .parameters = {{"cipher", fmt::format("{}", fmt::join(kCiphers, " or "))},
-                     {"block", "bytes in a block; 65536 if not given"}},
+                     {"block", "bytes per block; default 65536"}},
       .needs_key = true,
       .from_descriptor = [](const std::string& descriptor,
                             const TransformSettings& settings)
           -> Result<std::unique_ptr<Extension>> {
-        // Else the library would read a configuration file of the system,
-        // which may name modules to load.
+        // Otherwise OpenSSL would read the system's configuration file, which
+        // may load modules.
         OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
         const SecretKey* const key = settings.key;
         const Limits limits = settings.limits;

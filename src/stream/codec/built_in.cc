@@ -2,9 +2,10 @@
 
 namespace postflight {
 
-std::vector<ExtensionType> built_in_extensions() {
-  return {zstd_extension(), rot13_extension(), lz4_extension(),
-          checksum_extension(), aead_extension()};
+ExtensionRegistry built_in_registry() {
+  return ExtensionRegistry({zstd_extension(), rot13_extension(),
+                            lz4_extension(), checksum_extension(),
+                            aead_extension()});
 }
 
 }  // namespace postflight

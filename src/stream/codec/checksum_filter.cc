@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kChecksumMagic = "PFc1";
 
-// The tag is XXH3 of the contents, seeded with the block's place.
+// The tag is XXH3 of the contents, seeded with the block's position.
 class ChecksumSeal : public Seal {
  public:
   std::size_t front_size() const override { return kChecksumMagic.size(); }
@@ -25,7 +25,7 @@ class ChecksumSeal : public Seal {
   Result<> read_front(Bytes front) override {
     if (as_text(front) != kChecksumMagic)
       return fail(ErrorKind::kCorrupt,
-                  "this is no checksum stream: it does not begin with \"{}\"",
+                  "not a checksum stream: it does not begin with \"{}\"",
                   kChecksumMagic);
     return {};
   }
@@ -42,7 +42,7 @@ class ChecksumSeal : public Seal {
                 std::span<std::byte> plain) override {
     if (load_little_endian<XXH64_hash_t>(tag.data()) != hash_of(place, sealed))
       return fail(ErrorKind::kCorrupt,
-                  "its checksum does not hold: it was damaged or moved");
+                  "checksum mismatch: it was damaged or moved");
     copy_bytes(sealed, plain);
     return {};
   }
@@ -58,8 +58,8 @@ class ChecksumSeal : public Seal {
 
 ExtensionType checksum_extension() {
   return {.registry_name = "stream.checksum@postflight",
-          .summary = "notices damage, and says in which block (XXH3)",
-          .parameters = {{"block", "bytes in a block; 65536 if not given"}},
+          .summary = "XXH3 checksums, which locate damage by block",
+          .parameters = {{"block", "bytes per block; default 65536"}},
           .from_descriptor = [](const std::string& descriptor,
                                 const TransformSettings& settings)
               -> Result<std::unique_ptr<Extension>> {

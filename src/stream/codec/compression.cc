@@ -15,13 +15,13 @@ constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr std::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
 constexpr std::uint64_t kFirstRoom = 64 << 10;
 
-// 0x184D2A50 to 0x184D2A5F, lowest byte first.
+// zstd's skippable frames: 0x184D2A50 to 0x184D2A5F, little-endian.
 bool is_skippable_frame(std::string_view front) {
   return front.size() >= 4 && (front[0] & 0xf0) == 0x50 &&
          front.substr(1, 3) == "\x2a\x4d\x18";
 }
 
-// Memory grows with what comes out, whatever the file promises.
+// Memory grows with the actual output, not with the size a file claims.
 Result<> decode_into(Filter& decoder, Bytes bytes, std::uint64_t cap,
                      std::string& out) {
   for (;;) {
@@ -31,7 +31,7 @@ Result<> decode_into(Filter& decoder, Bytes bytes, std::uint64_t cap,
       return fail(ErrorKind::kRefused,
                   "it decodes to more than the {} bytes allowed", cap);
     }
-    // One byte more than the cap, to notice when there is more.
+    // One byte more than the cap, to detect that there is more.
     const std::uint64_t more = std::max<std::uint64_t>(kFirstRoom, used);
     out.resize(used + std::min(more, cap - used + 1));
     std::span<std::byte> room =

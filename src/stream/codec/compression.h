@@ -16,22 +16,22 @@ enum class Compression { kNone, kGzip, kZstd };
 // "none", "gzip", "zstd".
 std::string_view compression_name(Compression compression);
 
-// How a file is compressed that begins with these bytes; four of them tell.
+// Detects the compression of a file from its first four bytes.
 Compression sniff_compression(Bytes front);
 
 // The decoder for a compression other than kNone.
 Result<std::unique_ptr<Filter>> make_decoder(Compression compression,
                                              const Limits& limits = {});
 
-// What a compressed byte range came to. Where it is damaged, cut off or too
-// large, `bytes` are those before that place.
+// The result of decompressing. If the input is damaged, truncated or too large,
+// `bytes` are those before that point.
 struct Decompressed {
   std::string bytes;
   std::optional<Error> damage;
 };
 
-// Decodes a byte range that may be compressed, up to
-// Limits::max_inflated_bytes. One that is not is copied.
+// Decompresses `bytes`, up to Limits::max_inflated_bytes. If they are not
+// compressed, they are copied.
 Decompressed decompress(Bytes bytes, const Limits& limits = {});
 
 }  // namespace postflight

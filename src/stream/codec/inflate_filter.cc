@@ -10,7 +10,7 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
-constexpr int kGzipOnly = 16;  // added to the window's bits, as zlib has it
+constexpr int kGzipOnly = 16;                  // added to zlib's windowBits
 
 class InflateFilter : public Filter {
  public:
@@ -50,7 +50,7 @@ class InflateFilter : public Filter {
         continue;
       if (stage == FilterStage::kLast && !had_input && out.size() == room)
         return fail(ErrorKind::kCorrupt,
-                    "the {} data breaks off after byte {}, decoded to {} "
+                    "the {} data is truncated after byte {}, decoded to {} "
                     "bytes; the writer was probably killed",
                     name(), used_, made_);
       return stage == FilterStage::kLast ? FilterState::kNeedsRoom
@@ -65,10 +65,9 @@ class InflateFilter : public Filter {
 
   static FilterState needs_input() { return FilterState::kNeedsInput; }
 
-  // Goes to the first byte of the next member; false if none came yet.
+  // Skips to the next member; false if none is there yet.
   Result<bool> begin_member(Bytes& in) {
-    // Writers to tapes and blocks of a fixed size pad with zeros, and gzip
-    // lets that pass.
+    // Tape and block-device writers pad with zeros, which gzip ignores.
     while (members_ > 0 && !in.empty() && in.front() == std::byte{0})
       use_one(in);
     if (in.empty())
@@ -86,7 +85,7 @@ class InflateFilter : public Filter {
 
   Result<FilterState> end() const {
     if (members_ == 0)
-      return fail(ErrorKind::kCorrupt, "there is no {} data: it is empty",
+      return fail(ErrorKind::kCorrupt, "no {} data: the input is empty",
                   name());
     return FilterState::kDone;
   }
@@ -114,7 +113,7 @@ class InflateFilter : public Filter {
   tl::unexpected<Error> broken() const {
     if (members_ > 0 && made_ == member_made_ && used_ - member_start_ <= 2)
       return fail(ErrorKind::kCorrupt,
-                  "what follows the gzip data at byte {} is not gzip",
+                  "trailing data after the gzip data at byte {} is not gzip",
                   member_start_);
     return fail(ErrorKind::kCorrupt,
                 "the {} data is damaged near byte {}, decoded to {} bytes: {}",
@@ -138,7 +137,7 @@ class InflateFilter : public Filter {
 Result<std::unique_ptr<Filter>> make_inflate_filter(DeflateFormat format) {
   auto filter = std::make_unique<InflateFilter>(format);
   if (!filter->ready())
-    return fail(ErrorKind::kRefused, "no memory left to inflate with");
+    return fail(ErrorKind::kRefused, "out of memory for inflating");
   return filter;
 }
 

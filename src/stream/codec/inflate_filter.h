@@ -7,11 +7,11 @@
 namespace postflight {
 
 enum class DeflateFormat {
-  kGzip,  // any number of members, as gzip and cat leave them
+  kGzip,  // any number of concatenated members
   kZlib,  // one stream, nothing after it
 };
 
-// Decodes deflated data and checks its checksums.
+// Inflates and verifies the checksums.
 Result<std::unique_ptr<Filter>> make_inflate_filter(DeflateFormat format);
 
 }  // namespace postflight

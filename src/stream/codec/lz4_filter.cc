@@ -21,10 +21,10 @@ struct FreeContext {
 using Lz4EncoderContext = std::unique_ptr<LZ4F_cctx, FreeContext>;
 using Lz4DecoderContext = std::unique_ptr<LZ4F_dctx, FreeContext>;
 
-constexpr std::size_t kBlock = 256 << 10;  // what max256KB means
+constexpr std::size_t kBlock = 256 << 10;  // LZ4F_max256KB
 constexpr int kMaxLevel = 12;
 
-// Blocks that stand alone, checked one by one and as a whole.
+// Independent blocks, with a checksum per block and for the whole contents.
 LZ4F_preferences_t preferences(int level) {
   LZ4F_preferences_t preferences{};
   preferences.frameInfo.blockSizeID = LZ4F_max256KB;
@@ -32,7 +32,7 @@ LZ4F_preferences_t preferences(int level) {
   preferences.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled;
   preferences.frameInfo.blockChecksumFlag = LZ4F_blockChecksumEnabled;
   preferences.compressionLevel = level;
-  preferences.autoFlush = 1;  // we gather whole blocks ourselves
+  preferences.autoFlush = 1;  // we buffer whole blocks ourselves
   return preferences;
 }
 
@@ -115,7 +115,7 @@ class Lz4Decoder : public Filter {
         if (stage != FilterStage::kLast)
           return FilterState::kNeedsInput;
         if (used_ == 0)
-          return fail(ErrorKind::kCorrupt, "there is no lz4 data: it is empty");
+          return fail(ErrorKind::kCorrupt, "no lz4 data: the input is empty");
         return FilterState::kDone;
       }
       const bool held_back = holds_back_;
@@ -139,7 +139,7 @@ class Lz4Decoder : public Filter {
         if (stage != FilterStage::kLast)
           return FilterState::kNeedsInput;
         return fail(ErrorKind::kCorrupt,
-                    "the lz4 data breaks off after byte {}, decoded to {} "
+                    "the lz4 data is truncated after byte {}, decoded to {} "
                     "bytes; the writer was probably killed",
                     used_, made_);
       }
@@ -150,16 +150,16 @@ class Lz4Decoder : public Filter {
   static constexpr std::size_t kFirstPiece = LZ4F_HEADER_SIZE_MIN;
   static constexpr std::size_t kBlockHeader = 4;
 
-  // What the library asks for is a block and the header of the next. It gets
-  // one after the other, and nothing while it may hold bytes back: on an error
-  // it does not say what it had decoded.
+  // The library asks for a block and the header of the next. It is given one
+  // after the other, and nothing while it may have buffered output: on an error
+  // it does not report what it had decoded.
   std::size_t next_piece() const {
     return wanted_ > kBlockHeader ? wanted_ - kBlockHeader : wanted_;
   }
 
   Lz4DecoderContext context_;
   bool in_frame_ = false;
-  bool holds_back_ = false;  // perhaps, as all room was used
+  bool holds_back_ = false;  // it may have buffered output: `out` was filled
   std::size_t wanted_ = kFirstPiece;
   std::uint64_t used_ = 0;
   std::uint64_t made_ = 0;
@@ -168,7 +168,7 @@ class Lz4Decoder : public Filter {
 Result<std::unique_ptr<Filter>> make_lz4_encoder(int level) {
   LZ4F_cctx* context = nullptr;
   if (LZ4F_isError(LZ4F_createCompressionContext(&context, LZ4F_VERSION)) != 0)
-    return fail(ErrorKind::kRefused, "no memory left to encode lz4 with");
+    return fail(ErrorKind::kRefused, "out of memory for encoding lz4");
   return std::make_unique<Lz4Encoder>(Lz4EncoderContext(context), level);
 }
 
@@ -176,7 +176,7 @@ Result<std::unique_ptr<Filter>> make_lz4_decoder() {
   LZ4F_dctx* context = nullptr;
   if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)) !=
       0)
-    return fail(ErrorKind::kRefused, "no memory left to decode lz4 with");
+    return fail(ErrorKind::kRefused, "out of memory for decoding lz4");
   return std::make_unique<Lz4Decoder>(Lz4DecoderContext(context));
 }
 
@@ -184,8 +184,8 @@ Result<std::unique_ptr<Filter>> make_lz4_decoder() {
 
 ExtensionType lz4_extension() {
   return {.registry_name = "stream.lz4@postflight",
-          .summary = "LZ4 frames with checksums: fast, for less",
-          .parameters = {{"level", "0 to 12; 0, the fastest, if not given"}},
+          .summary = "LZ4 frames with checksums: faster, compresses less",
+          .parameters = {{"level", "0 (default, fastest) to 12"}},
           .from_descriptor = [](const std::string& descriptor,
                                 const TransformSettings& settings)
               -> Result<std::unique_ptr<Extension>> {

@@ -6,8 +6,8 @@
 namespace postflight {
 namespace {
 
-// The reference example is called rot13 but swaps the case of ASCII letters;
-// what it wrote is to be read, so this does too. It is its own inverse.
+// torch's example is called rot13 but swaps the case of ASCII letters; to read
+// what it wrote, this does the same. It is its own inverse.
 class Rot13Filter : public Filter {
  public:
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
@@ -28,7 +28,7 @@ class Rot13Filter : public Filter {
   bool keeps_places() const override { return true; }
 
  private:
-  // Without a branch, so that compilers do many at once.
+  // Branchless, so that compilers vectorise it.
   static std::byte swapped_case(std::byte byte) {
     const auto lower =
         static_cast<std::uint8_t>(static_cast<std::uint8_t>(byte) | 0x20);

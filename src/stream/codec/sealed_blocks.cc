@@ -30,8 +30,8 @@ class SealingFilter : public Filter {
         TRY(seal_->write_front(pending_.room(seal_->front_size())));
         continue;
       }
-      // The block that may be the last is known by what follows it, so a whole
-      // one waits until something does.
+      // Whether a block is the last depends on what follows, so a full block is
+      // held until more data arrives.
       const bool more_follows = in.size() > block_size_;
       if (block_.empty() && more_follows) {
         const std::size_t sealed = sealed_size(block_size_);
@@ -103,7 +103,7 @@ class OpeningFilter : public Filter {
                                            : FilterState::kNeedsInput;
       }
       const std::size_t wanted = piece_size();
-      // A piece that lies there whole is taken as it is.
+      // A piece that is complete in the input is not copied.
       if (gathered_.empty() && in.size() >= wanted) {
         const Bytes piece = in.first(wanted);
         in = in.subspan(wanted);
@@ -125,7 +125,7 @@ class OpeningFilter : public Filter {
  private:
   enum class Next { kFront, kSize, kBlock };
 
-  // How many bytes make up what comes next.
+  // The size of the next piece.
   std::size_t piece_size() const {
     switch (next_) {
       case Next::kFront:
@@ -157,7 +157,7 @@ class OpeningFilter : public Filter {
     if (block_size_ > max_block_)
       return fail(ErrorKind::kCorrupt,
                   "block {} at byte {} claims {} bytes, more than the {} "
-                  "allowed; it is damaged, or no such stream",
+                  "allowed; it is damaged, or not a stream of this kind",
                   index_, used_, block_size_, max_block_);
     next_ = Next::kBlock;
     return {};
@@ -186,15 +186,15 @@ class OpeningFilter : public Filter {
 
   tl::unexpected<Error> breaks_off() const {
     return fail(ErrorKind::kCorrupt,
-                "the stream breaks off in block {} after byte {}, decoded to "
-                "{} bytes; it was cut short",
+                "the stream is truncated in block {} after byte {}, decoded to "
+                "{} bytes",
                 index_, used_ + gathered_.size(), made_);
   }
 
   std::unique_ptr<Seal> seal_;
   std::uint64_t max_block_;
   Next next_ = Next::kFront;
-  std::vector<std::byte> gathered_;  // of a piece that comes in parts
+  std::vector<std::byte> gathered_;  // of a piece that arrives in parts
   Pending pending_;
   std::size_t block_size_ = 0;
   bool last_ = false;

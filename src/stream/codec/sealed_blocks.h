@@ -10,24 +10,24 @@
 
 namespace postflight {
 
-// Streams of blocks that can be told from forged or damaged ones. One is laid
-// out so, numbers with their lowest byte first:
+// A stream of blocks, each with a checksum or an authentication tag. The
+// layout, numbers little-endian:
 //
-//   front     of a size that the seal knows
+//   front     a header whose size the seal knows
 //   blocks    4 bytes: the size of the contents, with the highest bit set in
-//             the last block; the contents, as long as that; the tag
+//             the last block; the contents; the tag
 //
-// Each tag vouches for the contents, the block's place and whether it is the
-// last. So blocks that are changed, moved, repeated or missing are noticed, at
-// the end too, and nothing is given out that was not vouched for.
+// Each tag covers the contents, the block's index and whether it is the last.
+// So blocks that are changed, moved, repeated or missing are detected,
+// truncation included, and no unverified byte is output.
 
-// Where a block stands in its stream.
+// The position of a block in its stream.
 struct BlockPlace {
   std::uint64_t index = 0;
   bool last = false;
 };
 
-// Makes and checks the tags of one stream.
+// Computes and verifies the tags of one stream.
 class Seal {
  public:
   virtual ~Seal() = default;
@@ -35,15 +35,15 @@ class Seal {
   virtual std::size_t front_size() const = 0;
   virtual std::size_t tag_size() const = 0;
 
-  // Begins a stream, whose front it writes.
+  // Begins a stream by writing its front.
   virtual Result<> write_front(std::span<std::byte> front) = 0;
   virtual Result<> read_front(Bytes front) = 0;
 
-  // All spans but the tags have the same size.
+  // `plain` and `sealed` have the same size.
   virtual Result<> close(BlockPlace place, Bytes plain,
                          std::span<std::byte> sealed,
                          std::span<std::byte> tag) = 0;
-  // Fails if the tag is wrong; `plain` then holds nothing of use.
+  // Fails if the tag is wrong; the contents of `plain` are then undefined.
   virtual Result<> open(BlockPlace place, Bytes sealed, Bytes tag,
                         std::span<std::byte> plain) = 0;
 };

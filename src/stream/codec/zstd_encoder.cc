@@ -20,7 +20,7 @@ using ZstdEncoderContext = std::unique_ptr<ZSTD_CCtx, FreeEncoder>;
 struct ZstdOptions {
   int level = 3;  // torch's default
   int threads = 1;
-  int window_log = 0;  // 0: not long
+  int window_log = 0;  // 0: no long-distance matching
   bool checksum = true;
 };
 
@@ -28,8 +28,8 @@ constexpr int kMinLevel = -50;
 constexpr int kMinWindowLog = 20;
 constexpr int kMaxWindowLog = 31;
 constexpr int kMaxThreads = 256;
-// What each of several threads makes a frame of. As the zstd program has it:
-// large enough to cost little in size.
+// With several threads, each encodes sections of this size as frames of their
+// own: large enough to cost little compression.
 constexpr std::size_t kSection = 4 << 20;
 
 tl::unexpected<Error> failed(std::size_t status) {
@@ -40,7 +40,7 @@ tl::unexpected<Error> failed(std::size_t status) {
 Result<ZstdEncoderContext> make_context(const ZstdOptions& options) {
   ZstdEncoderContext context(ZSTD_createCCtx());
   if (context == nullptr)
-    return fail(ErrorKind::kRefused, "no memory left to encode zstd with");
+    return fail(ErrorKind::kRefused, "out of memory for encoding zstd");
   const auto set = [&](ZSTD_cParameter parameter, int value) -> Result<> {
     const std::size_t status =
         ZSTD_CCtx_setParameter(context.get(), parameter, value);
@@ -102,8 +102,8 @@ Result<std::vector<std::byte>> encode_section(std::vector<std::byte> section,
   return frame;
 }
 
-// A frame for each section, several made at once. Debian's archive of the
-// library has no threads of its own. The bytes do not depend on their number.
+// One frame per section, several encoded at once: Debian's static libzstd is
+// built without threads. The output does not depend on their number.
 class ParallelZstdEncoder : public Filter {
  public:
   explicit ParallelZstdEncoder(const ZstdOptions& options)
@@ -182,11 +182,12 @@ ExtensionType zstd_extension() {
       .registry_name = "stream.zstd",
       .summary = "Zstandard, as torch writes it",
       .parameters =
-          {{"level", fmt::format("{} to {}; 3 if not given", kMinLevel,
-                                 ZSTD_maxCLevel())},
-           {"threads", "more than 1 write a frame for every 4 MiB"},
-           {"long", "20 to 31: looks 2^long bytes back; from 28 to decode too"},
-           {"checksum", "0: none, as torch; 1 if not given"}},
+          {{"level",
+            fmt::format("{} to {}; default 3", kMinLevel, ZSTD_maxCLevel())},
+           {"threads", "more than 1: one frame per 4 MiB, encoded in parallel"},
+           {"long",
+            "20 to 31: window of 2^long bytes; from 28 decode with it, too"},
+           {"checksum", "0 or 1, default 1; torch writes none"}},
       .from_descriptor = [](const std::string& descriptor,
                             const TransformSettings& settings)
           -> Result<std::unique_ptr<Extension>> {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-// For ZSTD_getFrameHeader and ZSTD_decompressBound; we link the archive that
-// belongs to this header.
+// For ZSTD_getFrameHeader and ZSTD_decompressBound, which are only in the
+// static library; we link that of the same version.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -58,9 +58,9 @@ class ZstdDecoder : public Filter {
   }
 
  private:
-  // Decodes a frame that is there as a whole, straight to where there is room
-  // for it: that is faster by a third than by way of a window. If it fails
-  // nothing has happened, and decoding it in pieces says why.
+  // Decodes a frame that is complete in the input directly into `out`, a third
+  // faster than through a window. If it fails, nothing is consumed, and
+  // decoding it in pieces then reports the error.
   bool decode_frame(Bytes& in, std::span<std::byte>& out) {
     ZSTD_frameHeader header;
     if (in.size() < kMagicSize ||
@@ -74,7 +74,7 @@ class ZstdDecoder : public Filter {
     const unsigned long long bound = ZSTD_decompressBound(in.data(), size);
     if (bound == ZSTD_CONTENTSIZE_ERROR || bound > out.size())
       return false;
-    // No more room than that, or too large blocks of one byte would pass.
+    // No more room than that, or oversized RLE blocks would be accepted.
     const std::size_t made =
         ZSTD_decompressDCtx(context_.get(), out.data(),
                             static_cast<std::size_t>(bound), in.data(), size);
@@ -88,9 +88,9 @@ class ZstdDecoder : public Filter {
     return true;
   }
 
-  // True once a frame began and its magic number was passed on. We look at
-  // that ourselves, as the library would also decode formats that no torch
-  // ever wrote.
+  // True once a frame began and its magic number was passed on. It is checked
+  // here, as the library would also decode legacy formats that torch never
+  // wrote.
   Result<bool> begin_frame(Bytes& in) {
     const std::size_t count = std::min(in.size(), kMagicSize - magic_size_);
     copy_bytes(in.first(count), std::span(magic_).subspan(magic_size_));
@@ -99,8 +99,8 @@ class ZstdDecoder : public Filter {
     if (magic_size_ < kMagicSize)
       return false;
     if (!begins_frame(load_little_endian<std::uint32_t>(magic_.data())))
-      return fail(ErrorKind::kCorrupt, "the bytes at byte {} are no zstd frame",
-                  used_);
+      return fail(ErrorKind::kCorrupt,
+                  "the data at byte {} is not a zstd frame", used_);
     magic_size_ = 0;
     in_frame_ = true;
     wanted_ = kMagicSize + kBlockHeader;
@@ -110,9 +110,9 @@ class ZstdDecoder : public Filter {
     return true;
   }
 
-  // What the library asks for is a block and the header of the next. It gets
-  // one after the other, and nothing while it may hold bytes back: on an error
-  // it does not say what it had decoded.
+  // The library asks for a block and the header of the next. It is given one
+  // after the other, and nothing while it may have buffered output: on an error
+  // it does not report what it had decoded.
   Result<> decode_some(Bytes& in, std::span<std::byte>& out) {
     std::size_t piece =
         wanted_ > kBlockHeader ? wanted_ - kBlockHeader : wanted_;
@@ -141,15 +141,16 @@ class ZstdDecoder : public Filter {
     if (magic_size_ > 0)
       return breaks_off();
     if (frames_ == 0)
-      return fail(ErrorKind::kCorrupt, "there is no zstd data: it is empty");
+      return fail(ErrorKind::kCorrupt, "no zstd data: the input is empty");
     return FilterState::kDone;
   }
 
   tl::unexpected<Error> breaks_off() const {
-    return fail(ErrorKind::kCorrupt,
-                "the zstd data breaks off after byte {}, decoded to {} bytes; "
-                "the writer was probably killed",
-                used_ + magic_size_, made_);
+    return fail(
+        ErrorKind::kCorrupt,
+        "the zstd data is truncated after byte {}, decoded to {} bytes; "
+        "the writer was probably killed",
+        used_ + magic_size_, made_);
   }
 
   tl::unexpected<Error> broken(std::size_t status) const {
@@ -170,7 +171,7 @@ class ZstdDecoder : public Filter {
   std::array<std::byte, kMagicSize> magic_{};
   std::size_t magic_size_ = 0;  // how much of it has arrived
   std::size_t wanted_ = 0;
-  bool holds_back_ = false;  // perhaps, as all room was used
+  bool holds_back_ = false;  // it may have buffered output: `out` was filled
   std::uint64_t frames_ = 0;
   std::uint64_t used_ = 0;
   std::uint64_t made_ = 0;
@@ -187,7 +188,7 @@ Result<std::unique_ptr<Filter>> make_zstd_decoder(const Limits& limits) {
       ZSTD_isError(ZSTD_DCtx_setParameter(
           context.get(), ZSTD_d_windowLogMax,
           std::clamp(wanted, bounds.lowerBound, bounds.upperBound))) != 0)
-    return fail(ErrorKind::kRefused, "no memory left to decode zstd with");
+    return fail(ErrorKind::kRefused, "out of memory for decoding zstd");
   return std::make_unique<ZstdDecoder>(std::move(context),
                                        limits.max_window_bytes);
 }

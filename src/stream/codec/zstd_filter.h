@@ -7,8 +7,8 @@
 
 namespace postflight {
 
-// Decodes zstd frames, one after the other; empty and skippable ones too. A
-// frame whose window is larger than Limits::max_window_bytes is refused.
+// Decodes any number of zstd frames, including empty and skippable ones. A
+// frame whose window exceeds Limits::max_window_bytes is refused.
 Result<std::unique_ptr<Filter>> make_zstd_decoder(const Limits& limits = {});
 
 }  // namespace postflight

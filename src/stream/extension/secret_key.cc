@@ -47,8 +47,8 @@ Result<SecretKey> SecretKey::from_hex(std::string_view text) {
     const auto low = hex_digit(text[2 * i + 1]);
     if (!high || !low)
       return fail(ErrorKind::kUsage,
-                  "a key is 64 hexadecimal digits; the character at {} or {} "
-                  "is none",
+                  "a key is 64 hexadecimal digits; character {} or {} is not "
+                  "one",
                   2 * i + 1, 2 * i + 2);
     key.bytes_[i] = static_cast<std::byte>(*high << 4 | *low);
   }
@@ -57,7 +57,7 @@ Result<SecretKey> SecretKey::from_hex(std::string_view text) {
 
 Result<SecretKey> SecretKey::read(const std::filesystem::path& path) {
   FileSource file = TRY(FileSource::open(path));
-  // One byte more than the longest form, to notice a longer file.
+  // One byte more than the longest form, to detect a longer file.
   std::array<std::byte, 2 * kSize + 2> text;
   const std::size_t size = TRY(read_fully(file, text));
   if (size == kSize) {
@@ -73,8 +73,8 @@ Result<SecretKey> SecretKey::read(const std::filesystem::path& path) {
   wipe(text);
   if (!key)
     return fail(ErrorKind::kUsage,
-                "{} is no key: it has to hold 32 bytes or 64 hexadecimal "
-                "digits; make one with: openssl rand -hex 32",
+                "{} is not a key file: it must contain 32 bytes or 64 "
+                "hexadecimal digits; make one with: openssl rand -hex 32",
                 path.string());
   return key;
 }

@@ -10,15 +10,15 @@
 
 namespace postflight {
 
-// 256 bits that encrypt and decrypt. They are wiped from memory when it goes,
-// and appear in no message.
+// A 256-bit encryption key. The destructor wipes it from memory, and it appears
+// in no message.
 class SecretKey {
  public:
   static constexpr std::size_t kSize = 32;
 
   // 64 hexadecimal digits.
   static Result<SecretKey> from_hex(std::string_view text);
-  // A file of 32 bytes, or of 64 hexadecimal digits and perhaps a line end.
+  // A file of 32 bytes, or of 64 hexadecimal digits and an optional newline.
   static Result<SecretKey> read(const std::filesystem::path& path);
 
   SecretKey(SecretKey&& other) noexcept;

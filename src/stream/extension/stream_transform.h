@@ -13,8 +13,8 @@ namespace postflight {
 
 class StreamTransform;
 
-// Something that a checkpoint was written with and that its reader needs to
-// know about, told by a descriptor. For now all of them transform streams.
+// Something that a checkpoint was written with and that its reader needs,
+// identified by a descriptor. All existing ones are stream transforms.
 class Extension {
  public:
   virtual ~Extension() = default;
@@ -23,7 +23,7 @@ class Extension {
   virtual const StreamTransform* as_stream_transform() const = 0;
 };
 
-// Changes bytes on their way to the disk and back.
+// Encodes bytes on their way to the disk and decodes them on the way back.
 class StreamTransform final : public Extension {
  public:
   using MakeFilter = std::function<Result<std::unique_ptr<Filter>>()>;
@@ -34,11 +34,11 @@ class StreamTransform final : public Extension {
   const std::string& descriptor() const override { return descriptor_; }
   const StreamTransform* as_stream_transform() const override { return this; }
 
-  // What is written to the result reaches `below` encoded. `below` has to
-  // outlive it; finishing it ends what was encoded and leaves `below` open.
+  // A sink that writes to `below`, encoded. `below` has to outlive it; finish()
+  // ends the encoding and leaves `below` unfinished.
   Result<std::unique_ptr<Sink>> transform_to(
       Sink& below, std::size_t buffer_size = kStreamBuffer) const;
-  // Reads `below`, which has to outlive it, decoded.
+  // A source that decodes `below`, which has to outlive it.
   Result<std::unique_ptr<Source>> transform_from(
       Source& below, std::size_t buffer_size = kStreamBuffer) const;
 

@@ -6,7 +6,7 @@
 namespace postflight {
 namespace {
 
-// Owns the sinks of a chain, the one to write to first.
+// Owns the sinks of a chain; the first is the one to write to.
 class ChainSink : public Sink {
  public:
   ChainSink(Sink& below, std::vector<std::unique_ptr<Sink>> sinks)
@@ -32,7 +32,7 @@ class ChainSink : public Sink {
   std::uint64_t position_ = 0;
 };
 
-// Owns the sources of a chain, the one to read from last.
+// Owns the sources of a chain; the last is the one to read from.
 class ChainSource : public Source {
  public:
   ChainSource(Source& below, std::vector<std::unique_ptr<Source>> sources)
@@ -86,7 +86,7 @@ Result<TransformChain> TransformChain::make(
     chain.transforms_.push_back(
         TRY(registry.from_descriptor(request.descriptor, own)));
     if (chain.transforms_.back()->as_stream_transform() == nullptr)
-      return fail(ErrorKind::kUnsupported, "{} transforms no streams",
+      return fail(ErrorKind::kUnsupported, "{} is not a stream transform",
                   request.descriptor);
   }
   return chain;

@@ -10,27 +10,28 @@
 
 namespace postflight {
 
-// A transform as it is asked for: "stream.zstd/1:level=9".
+// A transform as requested by the user: "stream.zstd/1:level=9".
 struct TransformRequest {
   std::string descriptor;
   TransformParameters parameters = {};
 };
 
-// Reads what follows --with: descriptors between commas, or one of them, a
-// colon and its parameters.
+// Parses the argument of --with: descriptors separated by commas, or one
+// descriptor, a colon and its parameters.
 Result<std::vector<TransformRequest>> parse_transforms(std::string_view text);
 
-// Several transforms. Data goes through the first, then the second, and so on
-// to the disk; reading takes them in the opposite order. Checkpoints keep the
-// descriptors in this order too, whatever torch makes of them on reading.
+// A chain of transforms. On its way to the disk data goes through the first,
+// then the second, and so on; reading applies them in reverse. Checkpoints
+// store the descriptors in writing order, too, although torch does not reverse
+// them on reading (docs/streams.md).
 class TransformChain {
  public:
   static Result<TransformChain> make(const ExtensionRegistry& registry,
                                      std::span<const TransformRequest> requests,
                                      const TransformSettings& settings = {});
 
-  // `below` has to outlive the result, which is what to write to and to finish;
-  // the chain need not.
+  // `below` has to outlive the result, which the caller finishes; the chain
+  // need not outlive it.
   Result<std::unique_ptr<Sink>> transform_to(
       Sink& below, std::size_t buffer_size = kStreamBuffer) const;
   Result<std::unique_ptr<Source>> transform_from(

@@ -29,7 +29,7 @@ postflight_stage stage_of(FilterStage stage) {
   return POSTFLIGHT_LAST;
 }
 
-// Believes nothing that the plug-in says about the buffers.
+// Trusts nothing that the plug-in reports about the buffers.
 class PluginFilter : public Filter {
  public:
   PluginFilter(const postflight_transform& type, void* stream)
@@ -131,12 +131,13 @@ ExtensionType extension_of(const postflight_transform& type,
 Result<> check(const postflight_transform& type) {
   if (type.abi != POSTFLIGHT_TRANSFORM_ABI)
     return fail(ErrorKind::kUnsupported,
-                "it is made for version {} of the interface, and {} is known; "
-                "build it again",
+                "it was built for version {} of the interface, but {} is "
+                "supported; rebuild it",
                 type.abi, POSTFLIGHT_TRANSFORM_ABI);
   if (type.name == nullptr || type.open == nullptr || type.step == nullptr ||
       type.message == nullptr || type.close == nullptr)
-    return fail(ErrorKind::kUsage, "a transform lacks its name or a function");
+    return fail(ErrorKind::kUsage,
+                "a transform has no name or lacks a function");
   return {};
 }
 
@@ -147,12 +148,12 @@ Result<> add_all(void* library, const std::string& origin,
       reinterpret_cast<Entry>(::dlsym(library, "postflight_transforms"));
   if (entry == nullptr)
     return fail(ErrorKind::kUsage,
-                "it has no function postflight_transforms; "
-                "include/postflight_transform.h says what a plug-in is");
+                "it has no function postflight_transforms; see "
+                "include/postflight_transform.h");
   std::size_t count = 0;
   const postflight_transform* const types = entry(&count);
   if (types == nullptr || count == 0 || count > kMostTransforms)
-    return fail(ErrorKind::kUsage, "it brings no transforms");
+    return fail(ErrorKind::kUsage, "it provides no transforms");
   for (std::size_t i = 0; i < count; ++i) {
     TRY(check(types[i]));
     TRY(registry.add(extension_of(types[i], origin)));
@@ -165,7 +166,7 @@ Result<> add_all(void* library, const std::string& origin,
 Result<> load_plugin(const std::filesystem::path& path,
                      ExtensionRegistry& registry) {
   std::error_code failed;
-  // A bare name would be looked for among the system's libraries.
+  // dlopen would search a bare name in the system's library path.
   const std::filesystem::path place = std::filesystem::absolute(path, failed);
   void* const library =
       failed ? nullptr : ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -6,9 +6,9 @@
 
 namespace postflight {
 
-// Loads a shared library that follows include/postflight_transform.h and adds
-// its transforms to `registry`. The library's code runs, now and later, and it
-// stays loaded until the process ends.
+// Loads a shared library that implements include/postflight_transform.h and
+// adds its transforms to `registry`. This runs the library's code, and it stays
+// loaded until the process exits.
 Result<> load_plugin(const std::filesystem::path& path,
                      ExtensionRegistry& registry);
 

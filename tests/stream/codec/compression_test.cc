@@ -43,7 +43,7 @@ TEST(Decompress, KeepsWhatLiesBeforeTheDamage) {
   EXPECT_GT(cut.bytes.size(), 500u);
   EXPECT_TRUE(dump.starts_with(cut.bytes));
   EXPECT_EQ(damage_of(cut),
-            fmt::format("the gzip data breaks off after byte 500, decoded to "
+            fmt::format("the gzip data is truncated after byte 500, decoded to "
                         "{} bytes; the writer was probably killed",
                         cut.bytes.size()));
 }

@@ -34,23 +34,24 @@ TEST(InflateFilter, ReadsSeveralMembersEmptyOnesAndPadding) {
 TEST(InflateFilter, SaysWhatFollowsTheEnd) {
   EXPECT_EQ(
       inflated(gzipped("text") + "more"),
-      (Drained{"text", "what follows the gzip data at byte 24 is not gzip"}));
+      (Drained{"text",
+               "trailing data after the gzip data at byte 24 is not gzip"}));
   EXPECT_EQ(
       inflated(zlib_compressed("text") + "more", DeflateFormat::kZlib),
       (Drained{"text", "bytes follow the end of the zlib data at byte 12"}));
 }
 
 TEST(InflateFilter, SaysThatThereIsNothing) {
-  EXPECT_EQ(inflated(""), (Drained{"", "there is no gzip data: it is empty"}));
+  EXPECT_EQ(inflated(""), (Drained{"", "no gzip data: the input is empty"}));
   EXPECT_EQ(inflated("", DeflateFormat::kZlib),
-            (Drained{"", "there is no zlib data: it is empty"}));
+            (Drained{"", "no zlib data: the input is empty"}));
 }
 
 TEST(InflateFilter, SaysWhereDataBreaksOff) {
   const std::string data = gzipped("text");
   EXPECT_EQ(inflated(data.substr(0, data.size() - 1)),
             (Drained{"text",
-                     "the gzip data breaks off after byte 23, decoded to 4 "
+                     "the gzip data is truncated after byte 23, decoded to 4 "
                      "bytes; the writer was probably killed"}));
 }
 

@@ -54,17 +54,17 @@ TEST(Checksum, NoticesBlocksThatAreMovedRepeatedOrMissing) {
   };
   EXPECT_EQ(error(block(0) + block(1) + block(2)), "");
   EXPECT_EQ(error(block(1) + block(0) + block(2)),
-            "block 0, 4 bytes at byte 8: its checksum does not hold: it was "
+            "block 0, 4 bytes at byte 8: checksum mismatch: it was "
             "damaged or moved");
   EXPECT_EQ(error(block(0) + block(0) + block(2)),
-            "block 1, 4 bytes at byte 24: its checksum does not hold: it was "
+            "block 1, 4 bytes at byte 24: checksum mismatch: it was "
             "damaged or moved");
   EXPECT_EQ(error(block(0) + block(2)),
-            "block 1, 2 bytes at byte 24: its checksum does not hold: it was "
+            "block 1, 2 bytes at byte 24: checksum mismatch: it was "
             "damaged or moved");
   EXPECT_EQ(error(block(0) + block(1)),
-            "the stream breaks off in block 2 after byte 36, decoded to 8 "
-            "bytes; it was cut short");
+            "the stream is truncated in block 2 after byte 36, decoded to 8 "
+            "bytes");
   EXPECT_EQ(error(block(0) + block(1) + block(2) + block(2)),
             "bytes follow the last block at byte 50");
 }
@@ -72,15 +72,17 @@ TEST(Checksum, NoticesBlocksThatAreMovedRepeatedOrMissing) {
 TEST(Checksum, SaysThatAStreamIsAnother) {
   EXPECT_EQ(decoded(checksum(), "something else"),
             (Drained{"",
-                     "this is no checksum stream: it does not begin with "
+                     "not a checksum stream: it does not begin with "
                      "\"PFc1\""}));
 }
 
 TEST(Checksum, RefusesBlocksThatAreTooLarge) {
-  EXPECT_EQ(decoded(checksum(), std::string("PFc1\1\0\0\1rest", 12)),
-            (Drained{"",
-                     "block 0 at byte 4 claims 16777217 bytes, more than the "
-                     "16777216 allowed; it is damaged, or no such stream"}));
+  EXPECT_EQ(
+      decoded(checksum(), std::string("PFc1\1\0\0\1rest", 12)),
+      (Drained{
+          "",
+          "block 0 at byte 4 claims 16777217 bytes, more than the "
+          "16777216 allowed; it is damaged, or not a stream of this kind"}));
 }
 
 TransformChain aead(const std::string& cipher) {
@@ -113,10 +115,11 @@ TEST(Aead, NoticesAWrongKey) {
   const SecretKey other = must(SecretKey::from_hex(std::string(64, 'f')));
   const TransformChain wrong =
       chain({"stream.aead@postflight/1"}, {.key = &other});
-  EXPECT_EQ(decoded(wrong, encoded(aead("aes-256-gcm"), "some text")),
-            (Drained{"",
-                     "block 0, 4 bytes at byte 44: it is not genuine: the key "
-                     "is wrong, or it was damaged or moved"}));
+  EXPECT_EQ(
+      decoded(wrong, encoded(aead("aes-256-gcm"), "some text")),
+      (Drained{"",
+               "block 0, 4 bytes at byte 44: authentication failed: the key "
+               "is wrong, or it was damaged or moved"}));
 }
 
 TEST(Aead, NoticesBlocksThatAreMovedRepeatedOrMissing) {
@@ -131,17 +134,19 @@ TEST(Aead, NoticesBlocksThatAreMovedRepeatedOrMissing) {
     };
     EXPECT_EQ(error(a + b + c), "");
     EXPECT_EQ(error(b + a + c),
-              "block 0, 4 bytes at byte 44: it is not genuine: the key is "
+              "block 0, 4 bytes at byte 44: authentication failed: the key is "
               "wrong, or it was damaged or moved");
-    EXPECT_EQ(error(a + a + c),
-              "block 1, 4 bytes at byte 68: it is not genuine: it was damaged "
-              "or moved");
-    EXPECT_EQ(error(a + c),
-              "block 1, 2 bytes at byte 68: it is not genuine: it was damaged "
-              "or moved");
+    EXPECT_EQ(
+        error(a + a + c),
+        "block 1, 4 bytes at byte 68: authentication failed: it was damaged "
+        "or moved");
+    EXPECT_EQ(
+        error(a + c),
+        "block 1, 2 bytes at byte 68: authentication failed: it was damaged "
+        "or moved");
     EXPECT_EQ(error(a + b),
-              "the stream breaks off in block 2 after byte 88, decoded to 8 "
-              "bytes; it was cut short");
+              "the stream is truncated in block 2 after byte 88, decoded to 8 "
+              "bytes");
     // A stream of its own is not joined to another.
     const std::string other = encoded(aead(cipher), "aaaabbbbcc");
     EXPECT_NE(error(a + other.substr(64)), "");
@@ -153,11 +158,11 @@ TEST(Aead, RefusesACipherItDoesNotKnow) {
   data[4] = 9;
   EXPECT_EQ(decoded(aead("aes-256-gcm"), data),
             (Drained{"",
-                     "the stream is encrypted with cipher number 9, which is "
-                     "unknown"}));
+                     "the stream is encrypted with an unknown cipher, "
+                     "number 9"}));
   EXPECT_EQ(decoded(aead("aes-256-gcm"), std::string(40, 'x')),
             (Drained{"",
-                     "this is no encrypted stream: it does not begin with "
+                     "not an encrypted stream: it does not begin with "
                      "\"PFa1\""}));
 }
 
@@ -175,10 +180,11 @@ TEST(SecretKey, IsReadFromAFileOfBytesOrDigits) {
   for (const std::string& bad : {std::string(), raw.substr(1), raw + "more",
                                  digits + "\n\n", std::string(64, 'g')}) {
     write_file(folder.path() / "bad", bad);
-    EXPECT_EQ(message_of(SecretKey::read(folder.path() / "bad")),
-              (folder.path() / "bad").string() +
-                  " is no key: it has to hold 32 bytes or 64 hexadecimal "
-                  "digits; make one with: openssl rand -hex 32");
+    EXPECT_EQ(
+        message_of(SecretKey::read(folder.path() / "bad")),
+        (folder.path() / "bad").string() +
+            " is not a key file: it must contain 32 bytes or 64 hexadecimal "
+            "digits; make one with: openssl rand -hex 32");
   }
 }
 
@@ -187,8 +193,7 @@ TEST(SecretKey, SaysWhatIsWrongWithoutShowingIt) {
             "a key is 64 hexadecimal digits, not 3 characters; make one with: "
             "openssl rand -hex 32");
   EXPECT_EQ(message_of(SecretKey::from_hex(std::string(63, 'a') + "g")),
-            "a key is 64 hexadecimal digits; the character at 63 or 64 is "
-            "none");
+            "a key is 64 hexadecimal digits; character 63 or 64 is not one");
 }
 
 }  // namespace

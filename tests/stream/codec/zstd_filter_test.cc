@@ -34,21 +34,21 @@ TEST(ZstdDecoder, ReadsConcatenatedEmptyAndSkippableFrames) {
 TEST(ZstdDecoder, SaysWhatFollowsTheEnd) {
   const std::string data = zstd_compressed("text");
   EXPECT_EQ(decoded(data + "more"),
-            (Drained{"text", "the bytes at byte 17 are no zstd frame"}));
+            (Drained{"text", "the data at byte 17 is not a zstd frame"}));
   EXPECT_EQ(decoded(data + "mor"),
             (Drained{"text",
-                     "the zstd data breaks off after byte 20, decoded to 4 "
+                     "the zstd data is truncated after byte 20, decoded to 4 "
                      "bytes; the writer was probably killed"}));
 }
 
 // Version 0.7 began its frames with 27 B5 2F FD.
 TEST(ZstdDecoder, ReadsNoFormatOfThePast) {
   EXPECT_EQ(decoded("\x27\xb5\x2f\xfd rest"),
-            (Drained{"", "the bytes at byte 0 are no zstd frame"}));
+            (Drained{"", "the data at byte 0 is not a zstd frame"}));
 }
 
 TEST(ZstdDecoder, SaysThatThereIsNothing) {
-  EXPECT_EQ(decoded(""), (Drained{"", "there is no zstd data: it is empty"}));
+  EXPECT_EQ(decoded(""), (Drained{"", "no zstd data: the input is empty"}));
 }
 
 TEST(ZstdDecoder, ChecksTheChecksum) {

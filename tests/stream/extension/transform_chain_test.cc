@@ -1,5 +1,6 @@
 #include "stream/extension/transform_chain.h"
 
+#include "stream/codec/built_in.h"
 #include "stream/compressor.h"
 #include "stream/extension/transform_plugin.h"
 #include "stream/round_trip.h"
@@ -121,7 +122,7 @@ TEST(Zstd, SeveralThreadsMakeTheSameBytes) {
 
 class Plugin : public testing::Test {
  protected:
-  Plugin() : registry_(ExtensionRegistry::with_built_in()) {}
+  Plugin() : registry_(built_in_registry()) {}
 
   ExtensionRegistry registry_;
 };
@@ -135,7 +136,7 @@ TEST_F(Plugin, AddsATransform) {
             Drained{"text"});
   EXPECT_EQ(message_of(load_plugin(XOR15_PLUGIN, registry_)),
             "plug-in " XOR15_PLUGIN
-            ": there is a transform stream.xor15@corpus already");
+            ": there already is a transform stream.xor15@corpus");
 }
 
 // Saved by torch with [rot13, xor15]; its metadata lists them as below, which
@@ -158,7 +159,7 @@ TEST_F(Plugin, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(message_of(told.transform_to(below)),
             "stream.xor15@corpus: it has no parameters");
   EXPECT_EQ(message_of(registry_.from_descriptor("stream.xor15@corpus/2")),
-            "version 2 of stream.xor15@corpus is unknown; 1 is known");
+            "version 2 of stream.xor15@corpus is unsupported; use 1");
   EXPECT_EQ(message_of(load_plugin("no_such.so", registry_)).substr(0, 34),
             "cannot load the plug-in no_such.so");
   EXPECT_EQ(message_of(load_plugin(BROKEN_PLUGIN, registry_)), "no error");
