@@ -1,7 +1,7 @@
-// Measures reading checkpoints against what the machine can do at best, all in
-// one run: pread of the same bytes into the same buffers, a sweep over memory,
-// memcpy. bench/checkpoint_table.py makes the table of docs/performance.md of
-// it. With a file, opens that one whenever it is told to.
+// Measures reading checkpoints against upper bounds of the machine in the same
+// run: pread of the same bytes into the same buffers, a sweep over memory,
+// memcpy. bench/checkpoint_table.py turns it into the table of
+// docs/performance.md. With a file, opens that one on request.
 
 #include <algorithm>
 #include <cstring>
@@ -36,8 +36,8 @@ using namespace postflight;
 
 namespace {
 
-// One thread's work is measured in the time the processor gave it, so that a
-// busy machine does not decide; that of several by the clock.
+// Single-threaded work is measured in CPU time, so that other load does not
+// matter; multi-threaded work in wall-clock time.
 double now(bool one_thread) {
   timespec time{};
   ::clock_gettime(one_thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC,
@@ -114,7 +114,7 @@ double read_all(Loaded& loaded, const ReadOptions& options, int runs) {
       options.threads == 1);
 }
 
-// What this process has been given by read(), pread() and the like.
+// Bytes that this process has read by read(), pread() and the like.
 std::uint64_t bytes_read() {
   std::ifstream file("/proc/self/io");
   std::string word;
@@ -125,7 +125,7 @@ std::uint64_t bytes_read() {
   return count;
 }
 
-// Of a matrix of 1,024 by 1,024, against what the slice has.
+// For a 1,024 by 1,024 matrix, relative to the size of the slice.
 void measure_slice(const Loaded& loaded, std::string_view text) {
   const std::int64_t square[] = {1024, 1024};
   const std::int64_t stride[] = {1024, 1};
@@ -145,8 +145,8 @@ void measure_slice(const Loaded& loaded, std::string_view text) {
        "the bytes of the slice");
 }
 
-// Opens a file whenever a line comes in, so that who sends them can measure
-// something else between, and says how long it took.
+// Opens a file for each line of input and prints the time it took, so that the
+// caller can alternate with another measurement.
 void open_when_told(const std::filesystem::path& path) {
   std::string line;
   while (std::getline(std::cin, line)) {
@@ -160,7 +160,7 @@ void open_when_told(const std::filesystem::path& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Memory is used again from run to run, as CPython's allocator does it.
+  // Memory is reused from run to run, as by CPython's allocator.
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   ::mallopt(M_TOP_PAD, 32 << 20);
@@ -224,7 +224,7 @@ int main(int argc, char** argv) {
       memory[i] = static_cast<std::byte>(i * 2654435761U >> 13);
     const double swept = best(5, [&] { sink = sweep(memory); });
     const double ours = best(5, [&] { sink = crc32_of(memory); });
-    // Against zlib in the cache, for memory can be slower than either.
+    // Against zlib in the cache, as memory can be slower than either.
     const Bytes near = Bytes(memory).first(1 << 20);
     const double near_ours = best(50, [&] { sink = crc32_of(near); });
     const auto by_zlib = [](Bytes bytes) {

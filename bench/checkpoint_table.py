@@ -21,7 +21,7 @@ import zipfile
 
 
 class Stand:
-    """Takes any call and state, as cheaply as Python can."""
+    """Accepts any call and state, as cheaply as possible in Python."""
 
     def __init__(self, *arguments):
         pass
@@ -39,7 +39,7 @@ class Unpickler(pickle.Unpickler):
 
 
 def spent():
-    """Time that the processor gave this process and its children."""
+    """CPU time of this process and its children."""
     own, children = (resource.getrusage(who) for who in (
         resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
@@ -55,7 +55,7 @@ def best(runs, work, clock=spent):
 
 
 def open_by_turns(build, path, data):
-    """Milliseconds of CPython's reading and of our opening, round by round.
+    """Milliseconds of CPython's reading and of our opening, per round.
 
     A machine that others use is faster now and slower then; what is measured
     within a tenth of a second is measured alike.

@@ -1,14 +1,14 @@
-// Measures reading distributed checkpoints; bench/dcp_table.py makes the table
-// of docs/performance.md of it.
+// Measures reading distributed checkpoints; bench/dcp_table.py turns it into
+// the table of docs/performance.md.
 //
-// dcp_bench open FOLDER     seconds of processor time to open it
+// dcp_bench open FOLDER     seconds of CPU time to open it
 // dcp_bench read FOLDER     seconds to read all of it on one thread, and for
-//                           pread of the same bytes into the same rooms
-// dcp_bench threads FOLDER  seconds by the clock on one thread and on all
-// dcp_bench slice FOLDER S  bytes read for a slice of the first tensor, for
-//                           each byte of the slice
-// dcp_bench peak FOLDER     MiB that this took at most to read one tensor, and
-//                           MiB of that tensor
+//                           pread of the same bytes into the same buffers
+// dcp_bench threads FOLDER  wall-clock seconds on one thread and on all
+// dcp_bench slice FOLDER S  bytes read for a slice of the first tensor, per
+//                           byte of the slice
+// dcp_bench peak FOLDER     peak MiB while reading one tensor, and MiB of that
+//                           tensor
 
 #include <algorithm>
 #include <atomic>
@@ -54,7 +54,7 @@ double timed(const Work& work, clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   return now(clock) - start;
 }
 
-// Room for all tensors of a checkpoint, touched before.
+// Buffers for all tensors of a checkpoint, already faulted in.
 struct Rooms {
   explicit Rooms(const Checkpoint& checkpoint) {
     for (const Tensor& tensor : checkpoint.tensors())
@@ -68,7 +68,7 @@ struct Rooms {
 };
 
 void open_bench(const std::string& folder) {
-  // Memory is used again from run to run, as CPython's allocator does it.
+  // Memory is reused from run to run, as by CPython's allocator.
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   ::mallopt(M_TOP_PAD, 32 << 20);
@@ -80,7 +80,7 @@ void open_bench(const std::string& folder) {
   fmt::print("{}\n", best);
 }
 
-// The bytes of each chunk's item, which its archive has as they are.
+// The bytes of each chunk's item, stored uncompressed in its archive.
 std::vector<std::uint64_t> data_offsets(const Checkpoint& checkpoint,
                                         const Assembly& assembly) {
   std::vector<std::uint64_t> offsets;
@@ -106,7 +106,7 @@ void read_bench(const std::string& folder) {
   std::vector<std::vector<std::uint64_t>> offsets;
   for (const auto& assembly : checkpoint.assemblies)
     offsets.push_back(data_offsets(checkpoint, *assembly));
-  // The same bytes in portions of a chunk, one after the other.
+  // The same bytes, one chunk after the other.
   const auto by_pread = [&] {
     for (std::size_t i = 0; i < rooms.rooms.size(); ++i) {
       const Assembly& assembly = *checkpoint.assemblies[i];
@@ -145,8 +145,8 @@ void threads_bench(const std::string& folder) {
   fmt::print("{} {}\n", best[1], best[0]);
 }
 
-// What is read of a mapped file by looking at it no system call tells. So all
-// pages are locked, and counted as each is unlocked for the first look.
+// Reads through a mapping cause no system calls. So all pages are protected and
+// counted as each is unprotected on its first access.
 std::atomic<std::uint64_t> pages_touched;
 
 void unlock_page(int, siginfo_t* info, void*) {
@@ -157,7 +157,7 @@ void unlock_page(int, siginfo_t* info, void*) {
   ++pages_touched;
 }
 
-// What this process was given by read(), pread() and the like.
+// Bytes that this process has read by read(), pread() and the like.
 std::uint64_t bytes_read() {
   std::ifstream file("/proc/self/io");
   std::string name;
@@ -195,7 +195,7 @@ void peak_bench(const std::string& folder) {
   const Tensor& first = checkpoint.tensors().front();
   std::vector<std::byte> room(first.bytes());
   must(reader.read(first, room));
-  // Not rusage, which begins with what the parent took.
+  // Not rusage, which inherits the parent's peak.
   std::ifstream status("/proc/self/status");
   std::string word;
   double most = 0;

@@ -40,7 +40,7 @@ def write(path, data):
 
 
 def open_row(folder, tensors, chunks):
-    """The files that items lie in are there, and empty but for their size."""
+    """The files of the items exist, but are sparse."""
     length = 2098176
     described = [(f"model.layers.{i // 20}.block{i % 20}.weight",
                   [512 * chunks, 1024],
@@ -90,7 +90,7 @@ def checkpoint(folder, rows, columns, by_row, wrap=None):
 
 
 def weights(count):
-    """Numbers whose upper halves are much alike, as those of weights are."""
+    """Numbers whose upper halves are similar, as those of weights are."""
     noise = os.urandom(count * 2)
     data = bytearray(4 * count)
     data[0::4] = noise[:count]

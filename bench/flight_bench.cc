@@ -17,7 +17,7 @@
 namespace postflight {
 namespace {
 
-// Anonymous memory now, in bytes; the mapped dumps don't count.
+// Current anonymous memory in bytes, without the mapped dumps.
 std::uint64_t anonymous_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -1,5 +1,5 @@
-// Writes the flight database of the job in a folder, and the same rows with a
-// bare loop of bind and step, in turns; prints a line of a table.
+// Writes the flight database of the job in a folder, alternating with the same
+// rows in a bare bind-and-step loop; prints a line of a table.
 
 #include <algorithm>
 #include <chrono>
@@ -40,7 +40,7 @@ struct Value {
 struct Table {
   std::string name;
   int columns = 0;
-  std::vector<Value> values;  // row after row
+  std::vector<Value> values;  // row by row
 };
 
 void check(bool well, const char* what) {

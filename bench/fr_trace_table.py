@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints how long fr-trace takes, and torchfrtrace where there is one.
+"""Prints how long fr-trace takes, and torchfrtrace if it is installed.
 
 usage: bench/fr_trace_table.py BUILD_FOLDER
 

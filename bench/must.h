@@ -11,8 +11,7 @@
 
 namespace postflight {
 
-// What a benchmark can't do without; ends it with the reason if it is not
-// there.
+// Unwraps a result that a benchmark requires; exits with the error otherwise.
 template <class T>
 T must(Result<T> result) {
   if (!result) {

@@ -46,7 +46,8 @@ void load(benchmark::State& state, Bytes bytes, bool reuse) {
   state.counters["memory_per_byte"] = static_cast<double>(memory) / size;
 }
 
-// What the arena is for: containers of a few dozen bytes, ten thousand a dump.
+// The arena's typical use: containers of a few dozen bytes, ten thousand per
+// dump.
 constexpr int kContainers = 10'000;
 
 void allocate_from_arena(benchmark::State& state) {

@@ -1,4 +1,4 @@
-// What the profiler does inside a program: profile_bench
+// The profiler's work inside the profiled program: profile_bench
 //   walk/N         the agent's walk of N frames, warm
 //   phase          beginning and ending a phase that a sampler can see
 //   profile_phase  starting and stopping the profile of a phase
@@ -20,8 +20,8 @@
 namespace postflight {
 namespace {
 
-// Frames of 3.11 one after the other, as calls leave them; those of functions
-// with a few variables have 120 bytes.
+// Frames of Python 3.11, contiguous as calls push them; those of functions with
+// a few variables have 120 bytes.
 constexpr std::size_t kFrameBytes = 120;
 constexpr RingLayout kLayout = {.thread_frame = 0,
                                 .frame_code = 32,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Samples programs that do all that is hard to sample, for long.
+"""Soak test: samples programs that are hard to sample, for a long time.
 
     bench/profile_soak.py [--seconds 60] [--rate 9999] [--jobs 1] [PYTHON...]
 

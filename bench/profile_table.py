@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Measures what profiling costs the profiled program, and how true it is.
+"""Measures the overhead of profiling and the accuracy of its samples.
 
     bench/profile_table.py [--pairs 300] [--program build/release/postflight]
 
@@ -23,9 +23,9 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Works in pairs of blocks, and prints the CPU time of each: sampled, not sampled.
-# The sampling is switched at its source: the events of the process itself, by the
-# reader outside (who is stopped), or by perf, over its own channel.
+# Runs pairs of blocks and prints the CPU time of each: sampled, not sampled.
+# Sampling is switched at its source: the perf events of the process itself, the
+# reader outside (by stopping it), or perf, through its control channel.
 WORK = """
 import fcntl, os, signal, sys, threading, time
 switch, kind, pairs, depth, threads = (
@@ -70,7 +70,7 @@ turn = {"events": turn_events, "reader": turn_reader, "perf": turn_perf}[switch]
 def idle():
     threading.Event().wait()
 
-# Busy threads share each block, a piece each.
+# Busy threads share the work of each block.
 if kind == "busy":
     start = threading.Barrier(threads + 1)
     end = threading.Barrier(threads + 1)
@@ -106,7 +106,7 @@ for i in range(pairs):
 turn(True)
 """
 
-# Two chains of calls: a leaf below the other's parent is impossible.
+# Two call chains: a leaf below the other chain's parent is impossible.
 CHAINS = """
 def leaf_a(): pass
 def leaf_b(): pass
@@ -246,7 +246,7 @@ def main():
                                                 on / off)
         if prefix[0] == program:
             count = counters(program, log)
-            # A reader that is stopped half of the time misses that half.
+            # A reader that is stopped half of the time misses those samples.
             lost = "" if arguments[0] == "reader" else str(count["lost"])
             row += " %9d %5s %11.1f" % (
                 count["samples"], lost,

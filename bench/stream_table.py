@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints how fast streams are beside the libraries they are made of.
+"""Prints the throughput of streams and of the underlying libraries.
 
 usage: bench/stream_table.py BUILD_FOLDER
 """

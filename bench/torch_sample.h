@@ -11,7 +11,7 @@ namespace postflight {
 void write_torch_sample(const std::filesystem::path& path, int tensors,
                         std::int64_t elements);
 
-// One float tensor of this shape whose storage has it the other way around.
+// One float tensor of this shape whose storage is transposed.
 void write_transposed_sample(const std::filesystem::path& path,
                              std::int64_t rows, std::int64_t columns);
 

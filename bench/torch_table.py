@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints how long torch and we take for the same checkpoint, where torch is.
+"""Prints how long torch and we take for the same checkpoint (needs torch).
 
     bench/torch_table.py build/release
 
@@ -44,7 +44,7 @@ def run(command):
 
 def main():
     postflight = os.path.abspath(sys.argv[1] + "/postflight")
-    # It warns of each round's missing keys otherwise.
+    # Otherwise it warns about missing keys in each round.
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         path = folder + "/checkpoint_0.pt"

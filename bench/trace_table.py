@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints how long it takes from a folder of dumps to the verdict.
+"""Prints how long `postflight trace` takes from a folder of dumps to the verdict.
 
 usage: bench/trace_table.py BUILD_FOLDER [SHAPE...]
 
@@ -31,7 +31,7 @@ TOO_LONG_FOR_CPYTHON = {"16384x500"}
 
 
 def trace(build, folder):
-    """Returns elapsed and processor seconds, peak bytes and the verdict."""
+    """Returns wall-clock and CPU seconds, peak bytes and the verdict."""
     begin = time.perf_counter()
     child = subprocess.Popen(
         [os.path.join(build, "postflight"), "trace", folder, "--json",

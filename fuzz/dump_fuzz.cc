@@ -1,4 +1,4 @@
-// Where the short way of reading a dump reads anything, the long way reads the
+// If the fast path of the dump reader reads anything, the slow path reads the
 // same.
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 using namespace postflight;
 
-// Any bytes are a log, and some are a list of hosts.
+// Any bytes are a log, and some are a host list.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   const Limits limits{.max_listed_hosts = 1000,

@@ -7,7 +7,7 @@
 
 using namespace postflight;
 
-// Reads JSON, whole or in part, and writes what it read.
+// Reads JSON, complete or truncated, and writes what it read.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   const std::string_view text = as_text(std::as_bytes(std::span(data, size)));

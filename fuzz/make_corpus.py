@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes the seeds under fuzz/corpus again: make_corpus.py [noun ...]
+"""Regenerates the seeds in fuzz/corpus: make_corpus.py [noun ...]
 
 Each function yields the name and the bytes of every seed of one noun: small
 real files from tests/data, and what a hostile writer would make of them. Those
@@ -25,7 +25,7 @@ def zipped(entries, method=zipfile.ZIP_STORED, comment=b""):
     with zipfile.ZipFile(out, "w", method) as archive:
         archive.comment = comment
         for name, contents in entries:
-            # A fixed date, so that the same seeds come out every time.
+            # A fixed date, so that the seeds are reproducible.
             archive.writestr(zipfile.ZipInfo(name), contents, method)
     return out.getvalue()
 
@@ -139,13 +139,13 @@ def file_seeds():
 
 
 def zstd_raw(contents):
-    """A zstd frame with one block that is not compressed."""
+    """A zstd frame with one uncompressed block."""
     return (b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(contents) - 256)
             + struct.pack("<I", len(contents) << 3 | 1)[:3] + contents)
 
 
 def zstd_same(byte, count):
-    """A zstd frame with one block of `count` times the same byte."""
+    """A zstd frame with one RLE block of `count` bytes."""
     return (b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", count)
             + struct.pack("<I", count << 3 | 3)[:3] + byte)
 

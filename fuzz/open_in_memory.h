@@ -14,7 +14,7 @@
 
 namespace postflight {
 
-// Opens the input as a checkpoint through a file in memory, and looks at all of
+// Opens the input as a checkpoint through an in-memory file and inspects all of
 // it as the commands do.
 inline void open_in_memory(const std::uint8_t* data, std::size_t size) {
   const Descriptor file(::memfd_create("fuzz", MFD_CLOEXEC));

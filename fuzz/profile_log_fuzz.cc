@@ -6,7 +6,7 @@
 
 using namespace postflight;
 
-// Whatever a log makes of a profile can be written in every format.
+// Any profile that can be read can be exported in every format.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   ProfileBuilder builder;

@@ -1,5 +1,5 @@
-// Runs a fuzz target over every file of the folders it is given, where there
-// is no libFuzzer: the corpus is then an ordinary test.
+// Runs a fuzz target over every file of the given folders, without libFuzzer,
+// so that the corpus is replayed as an ordinary test.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
 
 namespace {
 
-// False when the file could not be read.
+// False if the file could not be read.
 bool replay(const std::filesystem::path& path) {
   const std::size_t size = std::filesystem::file_size(path);
-  // Exactly as long as the file, so that AddressSanitizer sees a read past it.
+  // Exactly as long as the file, so that AddressSanitizer detects overreads.
   const auto copy = std::make_unique<std::uint8_t[]>(size);
   std::ifstream file(path, std::ios::binary);
   file.read(reinterpret_cast<char*>(copy.get()),

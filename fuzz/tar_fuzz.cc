@@ -6,7 +6,7 @@
 
 using namespace postflight;
 
-// Listing an archive and reading it as a stream have to agree.
+// Listing an archive and reading it as a stream must agree.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   const Bytes archive = std::as_bytes(std::span(data, size));

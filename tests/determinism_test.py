@@ -31,7 +31,7 @@ class Determinism(unittest.TestCase):
                     for threads in ('1', '2', '8'):
                         again = self.output('trace', *shuffled, *form,
                                             '--threads', threads)
-                        # The text ends with the command that goes on.
+                        # The text ends with the next command.
                         self.assertEqual(
                             [line for line in first[1].splitlines()
                              if not line.startswith((b'Next:', b'      '))],

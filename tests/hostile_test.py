@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Feeds `postflight pickle` everything nasty that fits into a megabyte.
+"""Runs `postflight pickle` on hostile files of up to a megabyte.
 
     hostile_test.py POSTFLIGHT [--sanitized] [--report] [NAME...]
 
@@ -486,8 +486,8 @@ def main():
                else TIMEOUT_SECONDS)
     runs, failed = [], []
     with tempfile.TemporaryDirectory() as folder:
-        # By another process: Linux counts what a process took before it became
-        # the program, so that this one has to stay small.
+        # In another process: Linux counts the memory of a process before exec,
+        # too, so the parent has to be small.
         subprocess.run([sys.executable, '-B', __file__, options.program,
                         '--make', folder] + options.names, check=True)
         wanted = [(path, mode) for path in sorted(pathlib.Path(folder).iterdir())

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Runs commands and compares what they print with what is written down.
+"""Runs commands and compares their output with the expected output.
 
     tests/golden/run.py                      all, with build/release/postflight
-    tests/golden/run.py pickle README        only what has such a name
-    tests/golden/run.py --update             write down what was printed
+    tests/golden/run.py pickle README        only those with such a name
+    tests/golden/run.py --update             record the actual output
     tests/golden/run.py --program build/dev/postflight
 
-There are two sources of commands. A folder tests/golden/<group>/<name> holds
-`cmd`, run by sh, its `stdout`, and `stderr` and `exit` where they are not
-empty and not zero. README.md and docs/*.md hold blocks marked `console`:
+There are two sources of commands. A folder tests/golden/<group>/<name> contains
+`cmd`, run by sh, its `stdout`, and `stderr` and `exit` if they are not empty
+and not zero. README.md and docs/*.md contain blocks marked `console`:
 
     $ postflight pickle broken.pt
     what it prints, on stdout or stderr
@@ -16,10 +16,10 @@ empty and not zero. README.md and docs/*.md hold blocks marked `console`:
     $ echo $?
     2
 
-A line `...` stands for any number of lines. In a document, a command that ends
-with another status than 0 is followed by `$ echo $?`. All run in the root of
-the repository, without a terminal, in 80 columns, with an empty folder of
-their own in $TMPDIR, whose name reads `$TMPDIR` in what they print.
+A line `...` matches any number of lines. In a document, a command whose exit
+status is not 0 is followed by `$ echo $?`. All run in the root of the
+repository, without a terminal, in 80 columns, with their own empty folder in
+$TMPDIR, whose name appears as `$TMPDIR` in the output.
 """
 
 import argparse
@@ -74,8 +74,8 @@ class Shell:
 
     def __init__(self, root, program_folder):
         self.root = root
-        # Sanitizers read their options from the environment; nothing else of
-        # it may change what a command prints.
+        # Sanitizers read their options from the environment; nothing else in
+        # it may change the output of a command.
         self.environment = {name: value for name, value in os.environ.items()
                             if name.endswith("SAN_OPTIONS")}
         self.environment |= {
@@ -101,7 +101,7 @@ class Shell:
 
 
 class Outcome:
-    """Counts, and prints what differs."""
+    """Counts, and prints differences."""
 
     def __init__(self, root, update):
         self.root = root
@@ -191,8 +191,8 @@ def run_block(place, first, lines, shell, outcome):
     status = 0
     with tempfile.TemporaryDirectory() as temporary:
         for index, (number, command, wanted) in enumerate(commands):
-            # Each command has a shell of its own, which is told how the one
-            # before ended.
+            # Each command has its own shell, which is given the exit status of
+            # the previous one.
             previous = status
             status, printed, _ = shell.run(
                 f"(exit {previous})\n" + "\n".join(command)[2:], temporary,
@@ -243,7 +243,7 @@ def chunks_of(wanted):
 
 
 def find(chunk, printed, start):
-    """The first place from `start` on where `chunk` lies, or None."""
+    """The first index from `start` on at which `chunk` occurs, or None."""
     for at in range(start, len(printed) - len(chunk) + 1):
         if printed[at:at + len(chunk)] == chunk:
             return at
@@ -268,7 +268,7 @@ def agree(wanted, printed):
 
 
 def fill(wanted, printed):
-    """Puts what each `...` skips in its place, for a diff without noise."""
+    """Replaces each `...` by the lines it matches, for a diff without noise."""
     filled = []
     at = 0
     for index, line in enumerate(wanted):

@@ -57,7 +57,7 @@ def check_tensor(where, wanted, tensor, digest):
         elements = 1
         for size in wanted["shape"]:
             elements *= size
-        # What is saved of an empty tensor's strides is torch's own affair.
+        # The strides of an empty tensor are meaningless.
         if elements > 0:
             assert tensor["stride"] == wanted["stride"], where
             assert tensor["offset"] == wanted["offset"], where
@@ -107,7 +107,7 @@ def check_file(program, folder, name, wanted, rank=None):
                 Count.values += 1
             continue
         assert key in tensors, where
-        # An int key and a text may print alike: one of them must fit.
+        # An int key and a string may print alike: one of them must match.
         failures = []
         for number, tensor in enumerate(tensors[key]):
             found = [s for s in sums.get(key, []) if s["path"] == tensor["path"]]

@@ -1,4 +1,4 @@
-"""An unpickler that imports and calls nothing and remembers everything.
+"""An unpickler that imports and calls nothing and records everything.
 
 CPython's own unpickler in C does the reading. Every name it would import is an
 inert class here, and every call, state, item and persistent id ends up in a
@@ -78,12 +78,12 @@ classes = {}
 
 
 def inert_class(module, name):
-    """The one class that stands for a name."""
+    """The one class that represents a name."""
     key = (module, name)
     if key not in classes:
         classes[key] = InertMeta('Inert', (), {
             '__new__': inert_new, '__slots__': (), 'names': key, 'states': [],
-            # Without it INST and OBJ call __new__ where there are no arguments.
+            # Without it INST and OBJ call __new__ if there are no arguments.
             '__getinitargs__': None})
     return classes[key]
 

@@ -93,7 +93,7 @@ class Comparison:
         self.compare(ours, theirs, where)
 
     def resolve(self, ours):
-        """What an anchor or reference stands for, and a key for identity."""
+        """The target of an anchor or reference, and a key for identity."""
         if tag(ours) in ('$anchor', '$ref'):
             ours = self.anchored[ours[0][1]]
         return ours, id(ours)
@@ -160,8 +160,8 @@ class Comparison:
         self.members(ours, theirs, where, frozenset)
 
     def members(self, ours, theirs, where, kind):
-        # Python forgets their order; sorted by what they look like, the equal
-        # ones meet. There is at most one object without such a look.
+        # Python does not keep their order, so both are sorted by their
+        # representation. At most one object has none.
         if type(theirs) is not kind:
             self.fail(where, ours, theirs)
         self.items(sorted(ours[0][1], key=repr),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Compares what `postflight pickle` reads with what CPython itself reads.
+"""Compares the values that `postflight pickle` reads with those of CPython.
 
     pickle_test.py POSTFLIGHT
 
@@ -41,8 +41,8 @@ LEGACY_MAGIC = 0x1950a86a20f9469cfc6c
 # -------------------------------------------------- what Python finds in files
 
 def pickle_streams(data, items=None):
-    """The name and bytes of each stretch in which pickles lie back to back.
-    `items` are the extents of archives that lie back to back."""
+    """The name and bytes of each range of concatenated pickles. `items` are the
+    extents of concatenated archives."""
     if not data.startswith(b'PK\3\4'):
         return [('', data)]
     if items and len(items) > 1:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Compares what our writer makes of a pickle with what CPython wrote.
+"""Compares the pickles that our writer writes with those of CPython.
 
     writer_test.py PICKLE_REWRITE
 
@@ -76,7 +76,7 @@ def globals_of(data):
 
 
 def lost_by_reading(path, data):
-    """Why a value of ours can't tell all that the pickle said."""
+    """Why our value does not contain everything in the pickle."""
     if path.name.startswith('reduce_state_setter.'):
         return 'POP drops the call that sets the state'
     names = [name for name, _ in opcodes(data)]

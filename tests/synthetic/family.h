@@ -8,7 +8,7 @@
 
 namespace postflight::synthetic {
 
-// What else was odd about a job besides its fault.
+// Disturbances of a job in addition to its fault.
 enum class Disturbance : std::uint8_t {
   kNone,
   kRingWrap,
@@ -48,8 +48,8 @@ struct FamilyMember {
   JobOptions options;
 };
 
-// One of an endless row of jobs, in which every kind of fault meets every
-// disturbance once in 176 jobs; layout, schedule and all else are drawn.
+// One of an endless sequence of jobs, in which every kind of fault is combined
+// with every disturbance once in 176 jobs; the rest is drawn at random.
 FamilyMember family_member(std::size_t index);
 
 // Another one, of jobs whose dumps were taken at different moments, that were

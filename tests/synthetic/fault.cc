@@ -43,7 +43,7 @@ class Planner {
   const CallSite& site(const Action& action) const {
     return schedule_.sites()[action.site];
   }
-  // A spot of the second half of the job, any that suits.
+  // Any suitable spot in the second half of the job.
   Result<Spot> find(const Suits& suits);
   void change(const Spot& spot, const std::function<void(Actions&)>& edit);
   void flag(const Spot& spot, bool Action::*which);
@@ -214,7 +214,7 @@ Result<Planned> Planner::stall() {
   }
   planned_.truth.kind = "device_stalled";
   planned_.truth.culprits = {spot.rank};
-  // The dump of a rank that has not ended what others have may be an older one.
+  // The dump of a rank that has not finished what others have may be older.
   if (!options_.timing)
     planned_.truth.also = {{"all_joined_stuck", {}}, {"inconclusive", {}}};
   involve_group(spot, actions(spot.rank, spot.step)[spot.index].axis);
@@ -282,7 +282,7 @@ Result<Planned> Planner::mismatch() {
   });
   if (options_.kind != kTypeMismatch && options_.full_history &&
       !options_.gloo) {
-    // The others don't notice, and hang in what comes next.
+    // The others do not notice, and hang in the next operation.
     const auto next =
         next_on(actions(spot.rank, spot.step), spot.index, old.axis);
     const bool goes_on =
@@ -296,7 +296,7 @@ Result<Planned> Planner::mismatch() {
   planned_.truth.kind = options_.kind == kTypeMismatch   ? "type_mismatch"
                         : options_.kind == kSizeMismatch ? "size_mismatch"
                                                          : "dtype_mismatch";
-  // What was never launched is no longer active.
+  // An operation that was never launched is not active.
   if (blocks && !options_.full_history)
     planned_.truth.accept = {"never_joined"};
   planned_.truth.culprits = {spot.rank};
@@ -424,7 +424,7 @@ Result<Planned> Planner::drop_transfer() {
   return planned_;
 }
 
-// Two neighbours take their batches apart, and both receive first.
+// Two neighbours split their batches, and both receive first.
 Result<Planned> Planner::deadlock() {
   const auto splits = [](const Action& action, int offset) {
     return action.kind == ActionKind::kTransfers &&
@@ -433,8 +433,7 @@ Result<Planned> Planner::deadlock() {
   const Spot spot = TRY(find([&](int, const Actions& all, std::size_t i) {
     return splits(all[i], 1);
   }));
-  // The how manieth fused batch with the next stage this is says which one of
-  // the neighbour's it meets.
+  // The n-th fused batch with the next stage matches the neighbour's n-th.
   const auto count = [&](const Actions& all, std::size_t until) {
     return std::count_if(
         all.begin(), all.begin() + static_cast<std::ptrdiff_t>(until),

@@ -54,7 +54,7 @@ struct Planned {
   Truth truth;
   Disagreement disagreement = Disagreement::kAllStick;
   std::vector<int> dead;      // leave no dump
-  std::vector<int> involved;  // without their dumps nobody could tell
+  std::vector<int> involved;  // without their dumps no diagnosis is possible
 };
 
 // Puts the fault into the schedule. An error if the job has no place for it.

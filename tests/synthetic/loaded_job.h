@@ -10,7 +10,7 @@
 
 namespace postflight::synthetic {
 
-// A simulated job, and what the reader makes of its dumps.
+// A simulated job, and its dumps as loaded.
 struct LoadedJob {
   SyntheticJob made;
   Job job;

@@ -5,8 +5,8 @@
 
 namespace postflight::synthetic {
 
-// Numbers that look random and are the same for the same seed with every
-// compiler, which the distributions of the standard library are not.
+// Pseudo-random numbers that are the same for a seed with every compiler,
+// unlike the distributions of the standard library.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kStart = 1'794'726'000'000'000'000;
 constexpr std::int64_t kPoll = 100'000'000;
 
-// When the watchdog of that rank next looks.
+// When the watchdog of that rank checks next.
 std::int64_t next_poll(std::int64_t after, int rank) {
   const std::int64_t phase = rank * 7'919'137LL % kPoll;
   return (after - phase + kPoll) / kPoll * kPoll + phase;

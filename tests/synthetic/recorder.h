@@ -47,7 +47,7 @@ struct ShownStatus {
   std::int64_t completed = -1;
 };
 
-// All that a rank's dump will say.
+// The contents of a rank's dump.
 struct Shown {
   int rank = 0;
   std::vector<int> groups = {};  // whose communicators exist
@@ -55,9 +55,9 @@ struct Shown {
   std::vector<ShownEntry> entries = {};
 };
 
-// What the recorder of that rank shows when it is asked. A watchdog looks every
-// 100 ms for what has ended; what it has not seen yet is looked at now, but
-// stays on its list.
+// The dump of that rank's recorder. A watchdog checks every 100 ms for finished
+// operations; what it has not seen yet is checked when dumping, but stays on
+// its list.
 Shown look(int rank, const std::vector<Record>& records,
            const Topology& topology, const RecorderOptions& options);
 

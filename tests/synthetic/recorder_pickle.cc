@@ -39,7 +39,7 @@ class PickledDump {
     Result<std::string> written =
         write_pickle(dump, {.dialect = Dialect::kRecorder});
     if (!written)
-      std::abort();  // we built nothing that the dialect can't hold
+      std::abort();  // the dialect can express everything built here
     return *std::move(written);
   }
 

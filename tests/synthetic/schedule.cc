@@ -274,8 +274,8 @@ void Schedule::fill_and_drain(Actions& actions, int stage) const {
   }
 }
 
-// A stage that sent first and received then would wait for a neighbour that
-// does the same, so the two are one batch.
+// A stage that sent first and then received would deadlock with a neighbour
+// that does the same, so the two are one batch.
 void Schedule::one_forward_one_backward(Actions& actions, int stage) const {
   const bool first = stage == 0;
   const bool last = stage == layout_.pipeline - 1;

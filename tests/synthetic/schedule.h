@@ -33,17 +33,17 @@ struct Action {
   ActionKind kind = ActionKind::kCompute;
   Axis axis = Axis::kWorld;
   SiteId site = 0;
-  bool beside = false;   // the device goes on meanwhile
+  bool beside = false;   // asynchronous: the device continues meanwhile
   bool batched = false;  // kTransfers
   std::uint8_t transfer_count = 0;
   std::array<Transfer, 2> transfers = {};
   std::int64_t nanoseconds = 0;  // kCompute
 
-  bool host_stops = false;    // before this, for ever
+  bool host_stops = false;    // before this, forever
   bool host_blocks = false;   // in launching this
   bool device_stops = false;  // before this
   bool device_fails = false;  // in this: the others see it end
-  bool never_ends = false;    // for nobody, though all are there
+  bool never_ends = false;    // for any rank, although all have joined
   std::int64_t late = 0;      // nanoseconds that the host comes late
 
   bool communicates() const {
@@ -68,7 +68,7 @@ struct ScheduleOptions {
 };
 
 // The program that all ranks of a job run, step by step; ranks of one stage of
-// the pipeline do the same, apart from what is overridden.
+// the pipeline do the same, except for overrides.
 class Schedule {
  public:
   Schedule(const ScheduleOptions& options, const Layout& layout,

@@ -1,7 +1,7 @@
-// There is no clock to step. A call's end follows from the moments at which its
+// There is no clock to step. A call's end follows from the times at which its
 // members became ready, and those from the ends of the calls before them, so
-// times are worked out along these dependencies. What is never worked out is
-// what hangs.
+// times are propagated along these dependencies. Calls that never get a time
+// are those that hang.
 #include "synthetic/simulation.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::size_t kStreams = kAxes + 2;
 
 // A call as the device sees it.
 struct Work {
-  std::uint32_t record = kNone;  // the one that tells its state
+  std::uint32_t record = kNone;  // the one that has its state
   const Action* action = nullptr;
   std::array<std::uint32_t, 2> after = {kNone, kNone};
   std::int64_t lag = 0;  // device time to spend before it

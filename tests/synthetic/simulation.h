@@ -70,10 +70,10 @@ struct Simulated {
 };
 
 // Runs the schedule on all ranks. Hosts enqueue one call after the other and
-// wait only where told to; a device runs the calls of each group in order, and
-// a call ends when all members' devices have come to it. So if one rank stops,
-// the others stop where they would in a real job, and behind what they wait for
-// lies what their hosts had enqueued already.
+// wait only at host syncs; a device runs the calls of each group in order, and
+// a call ends when all members' devices have reached it. So if one rank stops,
+// the others stop where they would in a real job, with calls that their hosts
+// had already enqueued queued behind the one they wait in.
 Simulated simulate(const Schedule& schedule, const Topology& topology,
                    const SimulationOptions& options);
 

@@ -122,7 +122,7 @@ TEST(SyntheticJob, CountsAsTheRecorderDoes) {
           EXPECT_TRUE(steps == 1 && p2p_steps == 0 && calls == 1);
         found->second = entry;
       }
-      // All has ended, so the status stands at the last number.
+      // Everything is complete, so the status has the last number.
       for (const GroupStatus& status : dump.statuses) {
         EXPECT_GT(status.last_enqueued, 0);
         EXPECT_LE(status.last_completed, status.last_enqueued);

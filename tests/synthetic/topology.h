@@ -10,7 +10,7 @@
 
 namespace postflight::synthetic {
 
-// The ways in which a job is divided, each with groups of its own.
+// The axes of parallelism, each with its own groups.
 enum class Axis : std::uint8_t {
   kWorld,
   kData,
@@ -21,7 +21,7 @@ enum class Axis : std::uint8_t {
 };
 constexpr std::size_t kAxes = 6;
 
-// How many ranks lie along each axis. Experts are spread over the ranks of the
+// The number of ranks along each axis. Experts are spread over the ranks of the
 // data axis, so `expert` divides `data` and adds no ranks.
 struct Layout {
   int tensor = 1;
@@ -33,8 +33,8 @@ struct Layout {
   int world() const { return tensor * pipeline * data * context; }
 };
 
-// How the groups are described: tp_3 as many a script does, mesh_tp as device
-// meshes do, TENSOR_MODEL_PARALLEL_GROUP as Megatron does.
+// How the groups are described: tp_3 as in many scripts, mesh_tp as by device
+// meshes, TENSOR_MODEL_PARALLEL_GROUP as by Megatron.
 enum class GroupNames : std::uint8_t { kIndexed, kMesh, kMegatron };
 
 struct JobGroup {

@@ -23,9 +23,9 @@ struct Truth {
   std::vector<int> no_dump;
   std::vector<int> empty_dumps;
   std::vector<int> cut_dumps;
-  // Ranks of whose dumps something is missing. Nobody can tell one that is
-  // waited for from the one that died, and where all joined and none is at
-  // fault they are suspects.
+  // Ranks whose dumps are incomplete. One that others wait for cannot be
+  // distinguished from one that died, and if all joined and none is at fault,
+  // they are suspects.
   std::vector<int> doubtful;
 
   bool allows(const Answer& answer) const;
