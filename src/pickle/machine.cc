@@ -396,7 +396,7 @@ template <Machine::Pace kPace>
   not_in_memo:
     save(at);
     return broken(ErrorKind::kCorrupt,
-                  fmt::format("{} asks for a memo entry that was never made",
+                  fmt::format("{} refers to a memo entry that does not exist",
                               name_of(opcode)));
   }
 }

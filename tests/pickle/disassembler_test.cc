@@ -202,7 +202,7 @@ TEST(Disassembler, RefusesLinesThatPythonRefuses) {
             "error: byte 0: INT: '12x' is not an integer");
   EXPECT_EQ(first_line("LONG ''"), "error: byte 0: LONG: '' is not an integer");
   EXPECT_EQ(first_line("FLOAT '1.5.2'"),
-            "error: byte 0: FLOAT: '1.5.2' is no number");
+            "error: byte 0: FLOAT: '1.5.2' is not a number");
   EXPECT_EQ(first_line("STRING 'abc'"),
             "error: byte 0: STRING: the string is not in quotes");
   EXPECT_EQ(first_line("UNICODE '\\\\u12'"),

@@ -43,8 +43,8 @@ TEST(Checksum, SaysWhichBlockIsDamaged) {
   data[kChecksumFront + kChecksumBlock + 5] ^= 1;
   EXPECT_EQ(decoded(checksum(), data),
             (Drained{"aaaa",
-                     "block 1, 4 bytes at byte 24: its checksum does not "
-                     "hold: it was damaged or moved"}));
+                     "block 1, 4 bytes at byte 24: checksum mismatch: it was "
+                     "damaged or moved"}));
 }
 
 TEST(Checksum, NoticesBlocksThatAreMovedRepeatedOrMissing) {

@@ -40,7 +40,7 @@ TEST(ExtensionDescriptor, HasANameADomainAndAVersion) {
        {"", "/1", "a/", "a b/1", "@d/1", "a@/1", "a@b@c/1", "a/1/2", "a/\n"})
     EXPECT_EQ(message_of(parse_descriptor(bad)),
               "\"" + bad +
-                  "\" names no transform; write name/version, such as "
+                  "\" is not a transform; write name/version, such as "
                   "stream.zstd/1");
 }
 
