@@ -45,8 +45,8 @@ int run(const std::string& folder, std::size_t threads, int runs) {
     const auto begin = std::chrono::steady_clock::now();
     const Result<Job> job =
         load_job(std::span(&folder, 1),
-                 {.threads = threads,
-                  .on_file = [&](std::uint64_t size) { bytes += size; }});
+                 {.on_file = [&](std::uint64_t size) { bytes += size; }},
+                 {.threads = threads});
     const std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - begin;
     processor = std::min(

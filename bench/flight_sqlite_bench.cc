@@ -160,7 +160,7 @@ void bench(const std::string& dumps, int rounds) {
   Result<TemporaryFolder> folder = TemporaryFolder::create();
   check(folder.has_value(), "a temporary folder");
   const std::vector<std::string> paths = {dumps};
-  const Result<Job> job = load_job(paths);
+  const Result<Job> job = load_job(paths, {}, {});
   check(job.has_value(), "loading the job");
 
   const std::string ours = folder->path() / "ours.db";

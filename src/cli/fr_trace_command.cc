@@ -113,14 +113,14 @@ class FrTrace {
     std::unique_ptr<Progress> progress;
     ClassicLoadOptions load;
     load.prefix = options_.prefix;
-    load.load.threads = options_.threads;
     load.load.on_start = [&](std::uint64_t files) {
       progress = session_.progress({.label = "Reading", .total_files = files});
     };
     load.load.on_file = [&](std::uint64_t bytes) {
       progress->advance(bytes, 1);
     };
-    Result<ClassicInput> loaded = load_classic(options_.folder, load);
+    Result<ClassicInput> loaded =
+        load_classic(options_.folder, load, {.threads = options_.threads});
     progress.reset();
     ClassicInput input = TRY(std::move(loaded));
     if (input.inferred_prefix)

@@ -50,13 +50,12 @@ Result<Job> load_job(JobSource& source, const Session& session) {
     options.names.prefix = source.prefix;
   if (!source.rank_pattern.empty())
     options.names.pattern = source.rank_pattern;
-  options.threads = source.threads;
   std::unique_ptr<Progress> progress;
   options.on_start = [&](std::uint64_t files) {
     progress = session.progress({.label = "Reading", .total_files = files});
   };
   options.on_file = [&](std::uint64_t bytes) { progress->advance(bytes, 1); };
-  return load_job(source.paths, options);
+  return load_job(source.paths, options, {.threads = source.threads});
 }
 
 }  // namespace postflight

@@ -48,7 +48,7 @@ Result<Verdict> judge(const SyntheticJob& made) {
   const TemporaryFolder folder = TRY(TemporaryFolder::create());
   TRY(made.write(folder.path(), /*with_truth=*/false));
   const std::string path = folder.path();
-  const Job job = TRY(load_job(std::span(&path, 1)));
+  const Job job = TRY(load_job(std::span(&path, 1), {}, {}));
   return diagnose(job);
 }
 

@@ -30,7 +30,7 @@ inline LoadedJob load(const JobOptions& options) {
   const Result<> written = made.write(folder->path(), /*with_truth=*/false);
   EXPECT_TRUE(written) << written.error().message();
   const std::string path = folder->path();
-  Result<Job> job = load_job(std::span(&path, 1));
+  Result<Job> job = load_job(std::span(&path, 1), {}, {});
   if (!job)
     ADD_FAILURE() << job.error().message();
   return {std::move(made), *std::move(job)};

@@ -63,7 +63,8 @@ std::optional<std::string> common_prefix(
 }
 
 Result<ClassicInput> load_classic(const std::string& folder,
-                                  const ClassicLoadOptions& options) {
+                                  const ClassicLoadOptions& options,
+                                  const Context& context) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     return fail(ErrorKind::kIo, "AssertionError: folder {} does not exist",
@@ -91,7 +92,7 @@ Result<ClassicInput> load_classic(const std::string& folder,
                 "prefix for the trace file names. Please specify --prefix "
                 "argument manually");
   input.files = found.files.size();
-  input.job = TRY(load_files(found.files, load));
+  input.job = TRY(load_files(found.files, load, context));
   input.job.findings.insert(input.job.findings.end(), found.findings.begin(),
                             found.findings.end());
   if (input.job.ranks.empty()) {

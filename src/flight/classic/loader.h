@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/context.h"
 #include "base/error.h"
 #include "flight/model/job.h"
 #include "flight/model/job_loader.h"
@@ -30,7 +31,8 @@ struct ClassicInput {
 // prefix, or more than one, ranks are taken from the names as elsewhere.
 // The errors are torchfrtrace's sentences.
 Result<ClassicInput> load_classic(const std::string& folder,
-                                  const ClassicLoadOptions& options);
+                                  const ClassicLoadOptions& options,
+                                  const Context& context);
 
 // The one text that all numbered names have before their number; nothing if
 // there is none, or more than one.

@@ -16,7 +16,7 @@ namespace postflight {
 // Puts dumps together to a job, one after the other.
 class JobBuilder {
  public:
-  explicit JobBuilder(const Limits& limits = {}) : limits_(limits) {}
+  explicit JobBuilder(const Limits& limits) : limits_(limits) {}
 
   // `candidates` are the ranks that the file's name may mean.
   void add(Dump dump, std::string file, std::vector<Rank> candidates);

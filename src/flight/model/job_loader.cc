@@ -15,13 +15,15 @@
 namespace postflight {
 namespace {
 
-// Machines to be used by one thread at a time, their memory again and again.
+// Machines whose memory is reused; each is used by one thread at a time.
 class Machines {
  public:
+  explicit Machines(const Limits& limits) : limits_(limits) {}
+
   std::unique_ptr<Machine> borrow() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty())
-      return std::make_unique<Machine>();
+      return std::make_unique<Machine>(limits_);
     std::unique_ptr<Machine> machine = std::move(idle_.back());
     idle_.pop_back();
     return machine;
@@ -32,6 +34,7 @@ class Machines {
   }
 
  private:
+  const Limits& limits_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Machine>> idle_;
 };
@@ -53,20 +56,20 @@ Result<> add(DumpPart part, const RankNameOptions& names, JobBuilder& builder) {
 }  // namespace
 
 Result<Job> load_files(std::span<const std::string> files,
-                       const LoadOptions& options) {
+                       const LoadOptions& options, const Context& context) {
   TRY(read_ranks({}, options.names));  // refuses a bad pattern at once
   if (options.on_start)
     options.on_start(files.size());
-  Machines machines;
-  JobBuilder builder(options.limits);
+  Machines machines(context.limits);
+  JobBuilder builder(context.limits);
   Result<> read_all =
-      WorkerPool(options.threads)
+      WorkerPool(context.threads)
           .map_ordered(
               files.size(),
               [&](std::size_t i) {
                 std::unique_ptr<Machine> machine = machines.borrow();
                 DumpParts read =
-                    read_dump_parts(files[i], *machine, options.limits);
+                    read_dump_parts(files[i], *machine, context.limits);
                 machines.give_back(std::move(machine));
                 return read;
               },
@@ -82,9 +85,9 @@ Result<Job> load_files(std::span<const std::string> files,
 }
 
 Result<Job> load_job(std::span<const std::string> paths,
-                     const LoadOptions& options) {
+                     const LoadOptions& options, const Context& context) {
   DumpFiles found = TRY(find_dump_files(paths));
-  Job job = TRY(load_files(found.files, options));
+  Job job = TRY(load_files(found.files, options, context));
   job.findings.insert(job.findings.end(), found.findings.begin(),
                       found.findings.end());
   if (job.ranks.empty()) {

@@ -31,9 +31,8 @@ std::string classic_corpus(const std::string& name) {
 Job classic_job(const std::string& folder, const std::string& prefix = "nccl") {
   const std::vector<std::string> paths = {folder};
   LoadOptions options;
-  options.threads = 1;
   options.names.prefix = prefix + "_trace_rank_";
-  Result<Job> job = load_job(paths, options);
+  Result<Job> job = load_job(paths, options, {.threads = 1});
   EXPECT_TRUE(job) << (job ? "" : job.error().message());
   return job ? *std::move(job) : Job();
 }

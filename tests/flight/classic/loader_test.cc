@@ -24,8 +24,8 @@ TEST(ClassicLoader, FindsThePrefixAsTorchfrtraceDoes) {
 }
 
 TEST(ClassicLoader, ReadsOnlyFilesWithThePrefix) {
-  const Result<ClassicInput> input =
-      load_classic(std::string(TEST_DATA) + "/flight/nccl_missing_rank", {});
+  const Result<ClassicInput> input = load_classic(
+      std::string(TEST_DATA) + "/flight/nccl_missing_rank", {}, {});
   ASSERT_TRUE(input);
   EXPECT_EQ(input->files, 4u);
   EXPECT_EQ(input->inferred_prefix, "nccl_trace_rank_");

@@ -63,7 +63,7 @@ TEST_P(Corpus, IsDiagnosedRight) {
   const std::string folder = GetParam();
   const std::vector<std::string> paths = {std::string(TEST_DATA) + "/flight/" +
                                           folder};
-  const Result<Job> job = load_job(paths, {.threads = 1});
+  const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
   const Verdict verdict = diagnose(*job);
   const nlohmann::json truth = truth_of(folder);
@@ -89,7 +89,7 @@ TEST(Diagnosis, TellsACutDumpFromAMissingOne) {
     fs::copy(from / (std::string("nccl_trace_rank_") + rank), folder->path());
   fs::resize_file(folder->path() / "nccl_trace_rank_2", 1500);
   const std::vector<std::string> paths = {folder->path()};
-  const Result<Job> job = load_job(paths, {.threads = 1});
+  const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
   EXPECT_EQ(diagnose(*job).summary,
             "ranks 2-3 left no whole dump, and 2 of 4 ranks wait for them in "
@@ -115,7 +115,7 @@ TEST(Diagnosis, StandsAFolderOfAllKinds) {
     fs::copy_file(from / "nccl_trace_rank_2", cut,
                   fs::copy_options::overwrite_existing);
     fs::resize_file(cut, size);
-    const Result<Job> job = load_job(paths, {.threads = 1});
+    const Result<Job> job = load_job(paths, {}, {.threads = 1});
     ASSERT_TRUE(job) << size;
     const Verdict verdict = diagnose(*job);
     // Rank 0 waits, and rank 7 is of another job: neither is ever accused.
@@ -139,7 +139,7 @@ TEST_P(JsonCorpus, IsDiagnosedLikeThePickles) {
   const std::string folder = GetParam();
   const std::vector<std::string> paths = {std::string(TEST_DATA) +
                                           "/flight_json/" + folder};
-  const Result<Job> job = load_job(paths, {.threads = 1});
+  const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
   const Verdict verdict = diagnose(*job);
   EXPECT_TRUE(agrees(verdict, truth_of(folder)))

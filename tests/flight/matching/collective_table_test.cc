@@ -195,7 +195,7 @@ TEST(CollectiveTable, CountsEachRankOfRealJobsOnce) {
         "nccl_p2p_ring_coalesced", "nccl_wrapped", "gloo_mesh_hang"}) {
     const std::vector<std::string> paths = {std::string(TEST_DATA) +
                                             "/flight/" + name};
-    const Result<Job> job = load_job(paths);
+    const Result<Job> job = load_job(paths, {}, {});
     ASSERT_TRUE(job) << name;
     const CollectiveTable table = match_collectives(*job);
     std::vector<std::vector<int>> uses;

@@ -24,10 +24,9 @@ std::string corpus(const std::string& name) {
   return std::string(TEST_DATA) + "/flight/" + name;
 }
 
-Job load(const std::string& path, LoadOptions options = {}) {
-  options.threads = 2;
+Job load(const std::string& path, const Context& context = {.threads = 2}) {
   const std::vector<std::string> paths = {path};
-  Result<Job> job = load_job(paths, options);
+  Result<Job> job = load_job(paths, {}, context);
   EXPECT_TRUE(job) << (job ? "" : job.error().message());
   return job ? *std::move(job) : Job();
 }
@@ -147,9 +146,9 @@ TEST(JobLoader, TakesGloosUnnamedGroupForTheDefaultGroup) {
 }
 
 TEST(JobLoader, BoundsWhatAListOfMembersMayStandFor) {
-  LoadOptions options;
-  options.limits.max_group_members = 3;
-  const Job job = load(corpus("nccl_missing_rank"), options);
+  Context context;
+  context.limits.max_group_members = 3;
+  const Job job = load(corpus("nccl_missing_rank"), context);
   ASSERT_EQ(job.groups.size(), 1U);
   EXPECT_FALSE(job.groups[0].configured);
   EXPECT_EQ(job.groups[0].members.size(), 4U);  // learned from use
@@ -256,7 +255,7 @@ TEST(JobLoader, FollowsNoLinkTwice) {
 
 TEST(JobLoader, RefusesWhatIsNotThere) {
   const std::vector<std::string> paths = {"/nonexistent/dumps"};
-  const Result<Job> job = load_job(paths);
+  const Result<Job> job = load_job(paths, {}, {});
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().message(),
             "/nonexistent/dumps: No such file or directory");

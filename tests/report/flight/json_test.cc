@@ -50,7 +50,7 @@ TEST(FlightJson, HasEveryEntryOfRealJobs) {
   for (const std::string name : {"nccl_p2p_ring_coalesced", "gloo_wrapped"}) {
     const std::vector<std::string> paths = {std::string(TEST_DATA) +
                                             "/flight/" + name};
-    const Result<Job> job = load_job(paths);
+    const Result<Job> job = load_job(paths, {}, {});
     ASSERT_TRUE(job);
     const nlohmann::json json = json_of(*job);
     EXPECT_EQ(json["entries"].size(), job->entry_count());
