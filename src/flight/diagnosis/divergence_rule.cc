@@ -130,11 +130,11 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
       verdict.evidence.push_back(
           {other.rank, at->entry,
            std::ranges::binary_search(found.minority, other.rank)
-               ? "differs"
-               : "majority"});
+               ? EvidenceRole::kDiffers
+               : EvidenceRole::kMajority});
   std::vector<Rank> others;
   for (const Evidence& evidence : verdict.evidence)
-    if (evidence.role == "majority")
+    if (evidence.role == EvidenceRole::kMajority)
       others.push_back(evidence.rank);
   if (const std::optional<MisplacedCall> stray =
           found.minority.size() == 1

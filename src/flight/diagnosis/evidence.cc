@@ -70,7 +70,7 @@ void add_waiting(const Case& facts, const Wait& wait, Verdict& verdict) {
     if (verdict.evidence.size() >= kEnough)
       return;
     verdict.evidence.push_back(
-        {facts.graph.world[waiter.rank], waiter.entry, "waiting"});
+        {facts.graph.world[waiter.rank], waiter.entry, EvidenceRole::kWaiting});
   }
 }
 
@@ -79,11 +79,12 @@ void add_last(const Case& facts, const std::vector<Rank>& ranks,
   for (const Rank rank : ranks)
     if (const RankDump* const dump = facts.job.find(rank)) {
       if (dump->entries.empty())
-        verdict.evidence.push_back({rank, std::nullopt, "no entries"});
+        verdict.evidence.push_back(
+            {rank, std::nullopt, EvidenceRole::kNoEntries});
       else
         verdict.evidence.push_back(
             {rank, static_cast<std::uint32_t>(dump->entries.size() - 1),
-             "last"});
+             EvidenceRole::kLast});
     }
 }
 

@@ -3,34 +3,6 @@
 #include <algorithm>
 
 namespace postflight {
-namespace {
-
-Standing culprit_standing(VerdictKind kind) {
-  using enum VerdictKind;
-  switch (kind) {
-    case kNeverJoined:
-    case kPointToPoint:
-      return Standing::kMissing;
-    case kTypeMismatch:
-    case kSizeMismatch:
-    case kDtypeMismatch:
-    case kOrderMismatch:
-      return Standing::kMismatched;
-    case kDeviceStalled:
-      return Standing::kStalled;
-    case kNoDump:
-      return Standing::kNoDump;
-    case kStraggler:
-      return Standing::kBehind;
-    case kHealthy:
-    case kInconclusive:
-    case kAllJoinedStuck:
-      return Standing::kUnknown;
-  }
-  return Standing::kUnknown;
-}
-
-}  // namespace
 
 std::vector<RankStanding> stand(const Case& facts, const Verdict& verdict) {
   const WaitGraph& graph = facts.graph;
@@ -65,7 +37,7 @@ std::vector<RankStanding> stand(const Case& facts, const Verdict& verdict) {
         one.entry = static_cast<std::uint32_t>(dump->entries.size() - 1);
     }
     if (std::ranges::binary_search(verdict.culprits, rank))
-      one.standing = culprit_standing(verdict.kind);
+      one.standing = traits(verdict.kind).culprits;
     all.push_back(std::move(one));
   }
   return all;

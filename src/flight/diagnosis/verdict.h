@@ -11,7 +11,8 @@
 
 namespace postflight {
 
-// What happened to a job.
+// What happened to a job. Everything that depends on the kind alone is in the
+// table in verdict.cc.
 enum class VerdictKind : std::uint8_t {
   kHealthy,
   kInconclusive,
@@ -25,32 +26,56 @@ enum class VerdictKind : std::uint8_t {
   kDeviceStalled,
   kAllJoinedStuck,
   kStraggler,
+  kCount,  // the number of kinds
 };
-// "never_joined"
-std::string_view kind_name(VerdictKind kind);
+
+// The state of a rank at the end, in the order in which reports list them.
+enum class Standing : std::uint8_t {
+  kMissing,  // others wait for it, and it waits for nobody
+  kMismatched,
+  kStalled,
+  kNoDump,
+  kBehind,
+  kUnknown,
+  kWaiting,
+  kDone,
+};
+std::string_view standing_name(Standing standing);
+
+// A row of the table of kinds.
+struct VerdictTraits {
+  VerdictKind kind;
+  std::string_view name;      // in JSON: "never_joined"
+  std::string_view headline;  // the first word of the report: "HANG"
+  Severity severity;
+  Standing culprits;            // the state of the ranks at fault
+  bool tensors_differ = false;  // they passed other tensors than the rest
+  std::string_view advice;      // a sentence; empty where there is none
+};
+const VerdictTraits& traits(VerdictKind kind);
+inline std::string_view kind_name(VerdictKind kind) {
+  return traits(kind).name;
+}
 
 enum class Confidence : std::uint8_t { kPossible, kLikely, kCertain };
 std::string_view confidence_name(Confidence confidence);
 
+// Why an entry is evidence.
+enum class EvidenceRole : std::uint8_t {
+  kWaiting,    // it waits for the ranks at fault
+  kLast,       // the last that a rank at fault recorded
+  kNoEntries,  // a rank at fault recorded none
+  kDiffers,    // its arguments differ from those of the majority
+  kMajority,
+};
+std::string_view role_name(EvidenceRole role);
+
 // A record that the verdict rests on.
 struct Evidence {
   Rank rank;
-  std::optional<std::uint32_t> entry;  // nothing: what the rank has not
-  std::string role;                    // "waiting", "last", "differs", ...
+  std::optional<std::uint32_t> entry;  // nothing for kNoEntries
+  EvidenceRole role = EvidenceRole::kWaiting;
 };
-
-// How a rank stands at the end.
-enum class Standing : std::uint8_t {
-  kDone,
-  kWaiting,
-  kMissing,  // others wait for it, and it waits for nobody
-  kMismatched,
-  kStalled,
-  kBehind,
-  kNoDump,
-  kUnknown,
-};
-std::string_view standing_name(Standing standing);
 
 struct RankStanding {
   Rank rank;
@@ -64,15 +89,15 @@ struct Verdict {
   VerdictKind kind = VerdictKind::kHealthy;
   Confidence confidence = Confidence::kCertain;
   std::vector<Rank> culprits;
-  std::string summary;  // a sentence
-  // The operation that it is about, where it is about one.
+  std::string summary;  // a sentence without a full stop
+  // The operation that it is about, if it is about one.
   std::optional<GroupId> group;
   std::string operation;
   std::optional<std::int64_t> sequence;
   std::vector<Evidence> evidence;
   std::vector<RankStanding> ranks;  // one for each of Job::world()
   std::vector<Finding> findings;    // further ones, and those of the job
-  bool pending = false;             // whether anything was still under way
+  bool pending = false;             // whether any operation was in progress
 
   bool healthy() const { return kind == VerdictKind::kHealthy; }
 };

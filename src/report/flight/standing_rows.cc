@@ -53,8 +53,8 @@ StandingRow row_of(const Job& job, const RankStanding& one) {
   return row;
 }
 
-// Where arguments differ, they come before the place, which is the same.
-std::string text_of(const StandingRow& row, bool arguments_first = false) {
+// Tensors come first where they differ, as the place is then the same.
+std::string text_of(const StandingRow& row, bool tensors_first = false) {
   if (!row.has_entry)
     return row.operation;
   const bool is_in_it = row.standing == Standing::kWaiting ||
@@ -62,13 +62,13 @@ std::string text_of(const StandingRow& row, bool arguments_first = false) {
                         row.standing == Standing::kStalled;
   std::string text = is_in_it ? "" : "last: ";
   text += row.operation.empty() ? row.name : row.operation;
-  if (arguments_first && !row.tensors.empty())
+  if (tensors_first && !row.tensors.empty())
     text += "  " + row.tensors;
   if (!row.place.empty())
     text += "  " + row.place;
   text += row.groups > 1 ? fmt::format("  {} groups", row.groups)
                          : "  " + row.group;
-  if (!arguments_first && !row.tensors.empty())
+  if (!tensors_first && !row.tensors.empty())
     text += "  " + row.tensors;
   return text;
 }
@@ -120,15 +120,11 @@ std::vector<StandingRow> without_groups(const std::vector<StandingRow>& rows) {
   return folded;
 }
 
-// Those at fault first, those who are done last; then the many.
+// By state, then those of more ranks first.
 void sort_rows(std::vector<StandingRow>& rows) {
   const auto order = [](const StandingRow& row) {
-    constexpr Standing kOrder[] = {Standing::kMissing, Standing::kMismatched,
-                                   Standing::kStalled, Standing::kNoDump,
-                                   Standing::kBehind,  Standing::kUnknown,
-                                   Standing::kWaiting, Standing::kDone};
-    return std::tuple(std::ranges::find(kOrder, row.standing) - kOrder,
-                      -static_cast<std::int64_t>(row.ranks.size()));
+    return std::pair(row.standing,
+                     -static_cast<std::int64_t>(row.ranks.size()));
   };
   std::ranges::stable_sort(rows, {}, order);
 }
@@ -149,8 +145,6 @@ void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
   if (rows.size() > kRows && !all)
     rows = without_groups(rows);
   sort_rows(rows);
-  const bool arguments_differ = verdict.kind == VerdictKind::kSizeMismatch ||
-                                verdict.kind == VerdictKind::kDtypeMismatch;
   const std::size_t shown = all ? rows.size() : std::min(rows.size(), kRows);
   std::vector<std::string> ranks;
   std::size_t widest = 0;
@@ -160,7 +154,8 @@ void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
     widest = std::max(widest, ranks.back().size());
   }
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string text = text_of(rows[i], arguments_differ);
+    const std::string text =
+        text_of(rows[i], traits(verdict.kind).tensors_differ);
     const std::string_view name = standing_name(rows[i].standing);
     if (text.empty()) {
       out += fmt::format("  {:<10} {}\n", name, ranks[i]);

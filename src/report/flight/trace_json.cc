@@ -61,7 +61,7 @@ void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
   for (const Evidence& evidence : verdict.evidence) {
     json.object();
     json.field("rank", evidence.rank.value);
-    json.field("role", evidence.role);
+    json.field("role", role_name(evidence.role));
     write_entry_at("entry", job, evidence.rank, evidence.entry, json);
     json.end();
   }

@@ -15,7 +15,6 @@
 #include "report/finding_text.h"
 #include "report/flight/entry_text.h"
 #include "report/flight/standing_rows.h"
-#include "report/flight/trace_advice.h"
 #include "report/wrapped.h"
 
 namespace postflight {
@@ -24,29 +23,16 @@ namespace {
 constexpr std::size_t kCulprits = 3;
 constexpr std::size_t kFindings = 6;
 
-std::string_view headline(const Verdict& verdict) {
-  switch (verdict.kind) {
-    case VerdictKind::kHealthy:
-      return "WELL";
-    case VerdictKind::kStraggler:
-      return "SLOW";
-    case VerdictKind::kInconclusive:
-      return "UNCLEAR";
-    default:
-      return verdict.pending ? "HANG" : "PROBLEM";
-  }
-}
-
-Style headline_style(const Verdict& verdict) {
-  switch (verdict.kind) {
-    case VerdictKind::kHealthy:
+Style headline_style(Severity severity) {
+  switch (severity) {
+    case Severity::kNote:
       return Style::kGreen;
-    case VerdictKind::kStraggler:
-    case VerdictKind::kInconclusive:
+    case Severity::kWarning:
       return Style::kYellow;
-    default:
+    case Severity::kError:
       return Style::kRed;
   }
+  return Style::kRed;
 }
 
 std::string confidence_text(const Verdict& verdict) {
@@ -63,7 +49,8 @@ std::string host_text(const Job& job, Rank rank) {
 // An entry of the others at the point where the culprit differs.
 const Evidence* example_of(const Verdict& verdict) {
   for (const Evidence& evidence : verdict.evidence)
-    if ((evidence.role == "waiting" || evidence.role == "majority") &&
+    if ((evidence.role == EvidenceRole::kWaiting ||
+         evidence.role == EvidenceRole::kMajority) &&
         evidence.entry &&
         !std::ranges::binary_search(verdict.culprits, evidence.rank))
       return &evidence;
@@ -134,8 +121,7 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
       "\n  {}{}\n",
       terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
       host_text(job, rank));
-  const bool absent = verdict.kind == VerdictKind::kNeverJoined ||
-                      verdict.kind == VerdictKind::kPointToPoint;
+  const bool absent = traits(verdict.kind).culprits == Standing::kMissing;
   const auto tell = [&](std::string_view label, const std::string& text) {
     constexpr std::size_t kColumn = 19;
     out += fmt::format("    {:<14} {}\n", label,
@@ -159,7 +145,7 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
 std::int64_t hang_began(const Job& job, const Verdict& verdict) {
   std::int64_t begin = 0;
   for (const Evidence& evidence : verdict.evidence)
-    if (evidence.role == "waiting" && evidence.entry)
+    if (evidence.role == EvidenceRole::kWaiting && evidence.entry)
       begin = std::max(
           begin, job.find(evidence.rank)->entries.created(*evidence.entry));
   return begin;
@@ -180,14 +166,33 @@ void write_shown_findings(const Verdict& verdict, bool all,
         fmt::format("  and {} more findings (--all)\n", shown.size() - count);
 }
 
+// What to do about the verdict, and the command to go on with.
+void write_advice(const Verdict& verdict, std::string_view source,
+                  const Terminal& terminal, Output& out) {
+  const auto tell = [&](const std::string& line) {
+    out += fmt::format("\n{}", wrapped(line, 0, terminal.width, 6));
+  };
+  if (const std::string_view advice = traits(verdict.kind).advice;
+      !advice.empty())
+    tell(fmt::format("Do:   {}", advice));
+  if (!verdict.culprits.empty())
+    tell(fmt::format("Next: postflight trace {} --rank {}",
+                     escape_for_terminal(source), verdict.culprits[0].value));
+  else if (verdict.pending)
+    tell(fmt::format("Next: postflight entries {}",
+                     escape_for_terminal(source)));
+  out += "\n";
+}
+
 }  // namespace
 
 void write_trace(const Job& job, const Verdict& verdict,
                  const TraceReportOptions& options, const Terminal& terminal,
                  Output& out) {
-  const std::string_view head = headline(verdict);
+  const VerdictTraits& kind = traits(verdict.kind);
+  const std::string_view head = kind.headline;
   out += fmt::format(
-      "{}  {}\n", terminal.styled(headline_style(verdict), head),
+      "{}  {}\n", terminal.styled(headline_style(kind.severity), head),
       wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
               head.size() + 2, terminal.width, head.size() + 2));
   out += "\n";
@@ -198,9 +203,7 @@ void write_trace(const Job& job, const Verdict& verdict,
       begin != 0 && !verdict.healthy())
     out += fmt::format("\n  waiting since {}\n", time_label(begin));
   write_shown_findings(verdict, options.all, terminal, out);
-  for (const std::string& line : advice(verdict, options.source))
-    out += fmt::format("\n{}", wrapped(line, 0, terminal.width, 6));
-  out += "\n";
+  write_advice(verdict, options.source, terminal, out);
 }
 
 void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
