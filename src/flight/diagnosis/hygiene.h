@@ -5,8 +5,9 @@
 
 namespace postflight {
 
-// Adds what else is worth knowing: what the job's files were like, dumps that
-// are missing, time-outs, versions, rings that are too short. R9, R11, R12.
+// Adds findings besides the verdict: missing dumps, other mismatches, time-outs,
+// silent ranks, differing versions, rings that are too short, and the findings
+// of the job's files.
 void add_findings(const Case& facts, Verdict& verdict);
 
 }  // namespace postflight

@@ -7,25 +7,27 @@
 
 namespace postflight {
 
-// Each rule looks at the facts for one cause, and says nothing where it does
-// not apply. What a rule can't know for sure lowers the confidence.
+// Each rule looks at the facts for one cause and returns nothing where it does
+// not apply. Where the dumps leave doubt, the confidence is lower.
 
-// R4, R5: arguments differ, an operation was left out or one too many, or it
-// went to the wrong group.
+// Argument mismatch, wrong group: arguments differ, an operation was skipped or
+// is one too many, or it was called on the wrong group.
 std::optional<Verdict> blame_divergence(const Case& facts);
-// R1, R7: never joined what the others wait in.
+// Never joined, point-to-point: the rank did not come to an operation that
+// others wait in.
 std::optional<Verdict> blame_idle(const Case& facts);
-// R2: a device that lags behind its peers in the same operation.
+// Stalled device: it lags behind its peers in the same operation.
 std::optional<Verdict> blame_device(const Case& facts);
-// R6: a circle of waiting, by groups used in different orders.
+// Cycle: ranks wait for each other, because they use groups in different
+// orders or a transfer is unmatched.
 std::optional<Verdict> blame_cycle(const Case& facts);
-// R8: waited for, and left no dump.
+// No dump: others wait for a rank that left none.
 std::optional<Verdict> blame_unknown(const Case& facts);
-// R3: all joined, none done.
+// All joined, none done.
 std::optional<Verdict> call_stuck(const Case& facts);
 Verdict call_inconclusive(const Case& facts);
 
-// With nothing under way. R10.
+// Straggler: with no operation in progress, a rank that is always late.
 std::optional<Verdict> blame_straggler(const Case& facts);
 // Inconclusive if most dumps are missing.
 Verdict call_healthy(const Case& facts);

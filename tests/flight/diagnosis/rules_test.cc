@@ -70,7 +70,7 @@ MadeEntry message(const std::string& name, State state, std::int64_t number,
           .completed = state == kDone ? created + kMillisecond : 0};
 }
 
-// R1
+// Never joined.
 
 TEST(Rules, WhoNeverJoinedIsAtFault) {
   const Job job = JobMaker()
@@ -112,7 +112,7 @@ TEST(Rules, WhoWaitsElsewhereIsAVictim) {
   EXPECT_EQ(rank_set_text(verdict.culprits), "2");
 }
 
-// R2
+// Stalled device.
 
 TEST(Rules, ADeviceThatNeverStartedHoldsUpItsPeers) {
   MadeEntry before = done(1);
@@ -156,7 +156,7 @@ TEST(Rules, ADeviceLeftBehindByDumpsOfActiveWork) {
   EXPECT_EQ(verdict_text(job), "device_stalled 1 likely");
 }
 
-// R3
+// All joined, none done.
 
 TEST(Rules, WhereAllHaveJoinedNobodyIsAccused) {
   const Job job = JobMaker()
@@ -169,7 +169,7 @@ TEST(Rules, WhereAllHaveJoinedNobodyIsAccused) {
   EXPECT_THAT(finding_kinds(job), Contains("no_start_times"));
 }
 
-// R4
+// Argument mismatch.
 
 Job mismatch(const MadeEntry& odd) {
   MadeEntry even = waiting(2);
@@ -228,7 +228,7 @@ TEST(Rules, ASkippedOperationIsToldFromAWrongOne) {
   EXPECT_THAT(finding_kinds(job), Contains("skipped_operation"));
 }
 
-// R5
+// Wrong group.
 
 TEST(Rules, ACallOnTheWrongGroupIsOrderMismatch) {
   MadeEntry meant = waiting(2);
@@ -246,7 +246,7 @@ TEST(Rules, ACallOnTheWrongGroupIsOrderMismatch) {
   EXPECT_EQ(verdict_text(job), "order_mismatch 2 certain");
 }
 
-// R6
+// Cycle of waiting ranks.
 
 TEST(Rules, GroupsUsedInDifferentOrdersMakeACircle) {
   MadeEntry first = waiting(1);
@@ -261,7 +261,7 @@ TEST(Rules, GroupsUsedInDifferentOrdersMakeACircle) {
   EXPECT_EQ(verdict_text(job), "order_mismatch 0-1 possible");
 }
 
-// R7
+// Point-to-point.
 
 TEST(Rules, AReceiveWithoutItsSendIsTheSendersFault) {
   const Job job =
@@ -351,7 +351,7 @@ TEST(Rules, AGroupInMorePlacesThanAreComparedStillNamesWhoIsBehind) {
   EXPECT_EQ(rank_set_text(verdict.culprits), "0");
 }
 
-// R8
+// No dump.
 
 TEST(Rules, AMissingDumpThatOthersWaitForIsBlamedWithCare) {
   const Job job = JobMaker()
@@ -395,7 +395,7 @@ TEST(Rules, WithMostDumpsMissingNothingIsConcluded) {
   EXPECT_EQ(verdict_text(job), "inconclusive - likely");
 }
 
-// R9
+// Time-outs.
 
 TEST(Rules, TheFirstWatchdogToGiveUpIsNamed) {
   MadeEntry patient = waiting(2);
@@ -429,7 +429,7 @@ TEST(Rules, WhatTheWatchdogGaveUpIsNotDone) {
   EXPECT_THAT(finding_kinds(job), Contains("aborted"));
 }
 
-// R10
+// Straggler.
 
 Job late_job(int late, std::int64_t delay, std::int64_t skew) {
   JobMaker maker;
@@ -458,7 +458,7 @@ TEST(Rules, AClockThatIsOffIsNoStraggler) {
   EXPECT_EQ(verdict_text(late_job(2, 0, 3 * kSecond)), "healthy - certain");
 }
 
-// R11
+// Silent rank.
 
 TEST(Rules, ARankThatFellSilentIsAFinding) {
   const Job job = JobMaker()
@@ -471,7 +471,7 @@ TEST(Rules, ARankThatFellSilentIsAFinding) {
   EXPECT_THAT(finding_kinds(job), Contains("silent"));
 }
 
-// R12
+// Hygiene.
 
 TEST(Rules, ADumpOfAnotherTimeIsAFinding) {
   const auto at = [](std::int64_t seconds) {
