@@ -56,10 +56,12 @@ BELOW = {
     "report/flight": ["base", "json", "pickle", "flight/", "joblog", "report"],
     "report/classic": ["base", "json", "pickle", "flight/", "report"],
     "report/profile": ["base", "json", "profile/", "report"],
+    "api": ["base", "json", "pickle", "stream/", "checkpoint/", "flight/",
+            "joblog", "profile/"],
     "cli/arguments": ["base", "report"],
-    "cli": ["base", "pickle", "json", "stream/", "flight/", "joblog",
+    "cli": ["api", "base", "pickle", "json", "stream/", "flight/", "joblog",
             "checkpoint/", "profile/", "report/", "cli/arguments"],
-    "cli/ckpt": ["base", "pickle", "json", "stream/", "checkpoint/", "report/",
+    "cli/ckpt": ["api", "base", "pickle", "json", "stream/", "checkpoint/", "report/",
                  "cli", "cli/arguments"],
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,5 +37,14 @@ struct Finding {
 
   bool operator==(const Finding&) const = default;
 };
+
+// Whether any of them is an error or, if strict, a warning.
+inline bool has_problem(std::span<const Finding> findings,
+                        bool strict = false) {
+  const Severity least = strict ? Severity::kWarning : Severity::kError;
+  return std::ranges::any_of(findings, [least](const Finding& finding) {
+    return finding.severity >= least;
+  });
+}
 
 }  // namespace postflight

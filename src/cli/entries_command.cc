@@ -1,11 +1,9 @@
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "api/trace.h"
 #include "base/environment.h"
 #include "cli/command.h"
 #include "cli/job_source.h"
@@ -20,29 +18,11 @@ namespace {
 
 struct EntriesOptions {
   JobSource source;
-  std::string ranks;
-  std::vector<std::string> groups;
-  std::vector<std::string> operations;
-  std::vector<std::string> states;
-  std::string sequences;
+  EntrySelection selection;
   EntriesGridOptions grid;
   bool no_pager = false;
   std::string sqlite;
 };
-
-Result<EntryFilterOptions> filter_options(const EntriesOptions& options) {
-  EntryFilterOptions filter;
-  filter.ranks = TRY(NumberSelection::parse(options.ranks));
-  filter.sequences = TRY(NumberSelection::parse(options.sequences));
-  filter.groups = options.groups;
-  filter.operations = options.operations;
-  for (const std::string& name : options.states)
-    for (const State state : {State::kScheduled, State::kStarted,
-                              State::kCompleted, State::kUnknown})
-      if (name == state_name(state))
-        filter.states.push_back(state);
-  return filter;
-}
 
 void write(const Job& job, const EntryFilter& filter,
            const EntriesOptions& options, Session& session) {
@@ -63,9 +43,13 @@ void write(const Job& job, const EntryFilter& filter,
     write_entries(job, filter, options.grid, session.terminal(), out);
 }
 
-Result<Exit> run(EntriesOptions& options, Session& session) {
-  EntryFilterOptions wanted = TRY(filter_options(options));
-  const Job job = TRY(load_job(options.source, session));
+Result<Exit> run(const EntriesOptions& options, Session& session) {
+  EntryFilterOptions wanted = TRY(parse_selection(options.selection));
+  const std::vector<std::string> paths = TRY(dump_paths(options.source));
+  LoadProgress progress(session);
+  const Job job = TRY(load_job(
+      paths, progress.follow(load_options(options.source)), session.context()));
+  progress.finish();
   if (!options.sqlite.empty())
     TRY(write_flight_sqlite(job, options.sqlite));
   const EntryFilter filter(job, std::move(wanted));
@@ -75,22 +59,23 @@ Result<Exit> run(EntriesOptions& options, Session& session) {
 
 void declare(CommandArguments& arguments, EntriesOptions& options) {
   add_job_source(arguments, options.source);
-  arguments.option("--ranks", options.ranks, "RANKS",
+  arguments.option("--ranks", options.selection.ranks, "RANKS",
                    "Only these ranks: 0-15,32-1016:8");
   arguments
-      .option("--groups", options.groups, "GLOB,...",
+      .option("--groups", options.selection.groups, "GLOB,...",
               "Only groups of this name or description (*, ?, [a-z])")
       .separated_by(',');
   arguments
-      .option("--operations", options.operations, "GLOB,...",
+      .option("--operations", options.selection.operations, "GLOB,...",
               "Only rows with such an operation (*, ?, [a-z])")
       .separated_by(',');
   arguments
-      .option("--states", options.states, "scheduled,started,completed,unknown",
+      .option("--states", options.selection.states,
+              "scheduled,started,completed,unknown",
               "Only rows with such a state")
       .separated_by(',')
       .one_of({"scheduled", "started", "completed", "unknown"});
-  arguments.option("--sequences", options.sequences, "NUMBERS",
+  arguments.option("--sequences", options.selection.sequences, "NUMBERS",
                    "Only these sequence numbers: 100-200, 1400-");
   arguments.option("--last", options.grid.last, "N",
                    "Only the last rows of each group");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/escape.h"
 #include "cli/command.h"
+#include "cli/job_source.h"
 #include "flight/classic/analysis.h"
 #include "flight/classic/loader.h"
 #include "flight/classic/replicas.h"
@@ -33,7 +35,6 @@ struct FrTraceOptions {
   std::optional<std::string> sqlite;
   std::optional<std::int32_t> replica_size;
   std::int64_t mismatch_cap = 10;
-  std::size_t threads = 0;
   bool allow_incomplete = false;
   bool just_entries = false;
   bool verbose = false;
@@ -110,19 +111,12 @@ class FrTrace {
   Result<Job> load() {
     const SteadyClock clock;
     const auto start = clock.now();
-    std::unique_ptr<Progress> progress;
-    ClassicLoadOptions load;
-    load.prefix = options_.prefix;
-    load.load.on_start = [&](std::uint64_t files) {
-      progress = session_.progress({.label = "Reading", .total_files = files});
-    };
-    load.load.on_file = [&](std::uint64_t bytes) {
-      progress->advance(bytes, 1);
-    };
-    Result<ClassicInput> loaded =
-        load_classic(options_.folder, load, {.threads = options_.threads});
-    progress.reset();
-    ClassicInput input = TRY(std::move(loaded));
+    LoadProgress progress(session_);
+    ClassicInput input = TRY(
+        load_classic(options_.folder,
+                     {.prefix = options_.prefix, .load = progress.follow({})},
+                     session_.context()));
+    progress.finish();
     if (input.inferred_prefix)
       debug(fmt::format("Inferred common prefix {}", *input.inferred_prefix));
     const std::chrono::duration<double> seconds = clock.now() - start;
@@ -183,10 +177,8 @@ class FrTrace {
   Exit exit_of(const ClassicAnalysis& analysis) const {
     if (!options_.our_exit_code)
       return kTheirWell;
-    for (const ClassicProblem& problem : analysis.problems)
-      if (problem.reported)
-        return Exit::kFound;
-    return Exit::kWell;
+    return exit_for(
+        std::ranges::any_of(analysis.problems, &ClassicProblem::reported));
   }
 
   void debug(std::string_view text) {
@@ -271,8 +263,8 @@ Command fr_trace_command() {
                        "Print on standard output instead of stderr");
         arguments.flag("--exit-code", options->our_exit_code,
                        "End with 1 if anything is reported, 2 if it failed");
-        arguments.option("--threads", options->threads, "COUNT",
-                         "Threads to read with; else one a processor");
+        arguments.threads("COUNT",
+                          "Threads to read with; else one a processor");
         return [options](Session& session) {
           return FrTrace(*options, session).run();
         };

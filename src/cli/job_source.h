@@ -1,27 +1,44 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "cli/arguments/command_arguments.h"
 #include "cli/session.h"
-#include "flight/model/job.h"
+#include "flight/model/job_loader.h"
 
 namespace postflight {
 
-// Where a command takes a job's dumps from, with the same words everywhere.
+// Where a command takes a job's dumps from.
 struct JobSource {
   std::vector<std::string> paths;
   std::string prefix;
   std::string rank_pattern;
-  std::size_t threads = 0;
 };
 
-// DIR..., --prefix, --rank-pattern and --threads.
+// Declares DIR..., --prefix, --rank-pattern and --threads.
 void add_job_source(CommandArguments& arguments, JobSource& source);
 
-// Reads the job, with a progress line. Without paths it looks where recorders
-// write by default; an error then says where that was.
-Result<Job> load_job(JobSource& source, const Session& session);
+// The paths given or, without any, those of the recorders' default places.
+Result<std::vector<std::string>> dump_paths(const JobSource& source);
+
+LoadOptions load_options(const JobSource& source);
+
+// The progress line while dumps are read. The session has to outlive it.
+class LoadProgress {
+ public:
+  explicit LoadProgress(const Session& session) : session_(session) {}
+
+  // The same options, followed by this progress line, which has to outlive
+  // them.
+  LoadOptions follow(LoadOptions options);
+  void finish() { progress_.reset(); }
+
+ private:
+  const Session& session_;
+  std::unique_ptr<Progress> progress_;
+};
 
 }  // namespace postflight

@@ -54,7 +54,7 @@ void declare(const Command& command, CLI::App& parent, CommonOptions& common,
     app->require_subcommand(1);
     return;
   }
-  CommandArguments arguments(*app);
+  CommandArguments arguments(*app, common.threads);
   CommandRun run = command.declare(arguments);
   add_common_options(*app, common);
   declared.push_back({app, std::move(run)});

@@ -1,6 +1,5 @@
 #include "cli/session.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -12,16 +11,10 @@
 
 namespace postflight {
 
-Exit exit_for(std::span<const Finding> findings, bool strict) {
-  const Severity least = strict ? Severity::kWarning : Severity::kError;
-  const bool found = std::ranges::any_of(
-      findings,
-      [least](const Finding& finding) { return finding.severity >= least; });
-  return found ? Exit::kFound : Exit::kWell;
-}
-
 Session::Session(const CommonOptions& options)
-    : options_(options), terminal_(Terminal::detect(options.colour)) {}
+    : options_(options),
+      context_({.threads = options.threads}),
+      terminal_(Terminal::detect(options.colour)) {}
 
 std::unique_ptr<Progress> Session::progress(ProgressOptions options) const {
   options.quiet = options_.quiet;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/context.h"
 #include "base/error.h"
 #include "base/finding.h"
 #include "base/progress.h"
@@ -19,13 +21,18 @@ enum class Exit : int {
   kCouldNotLook = 2  // usage, or nothing readable
 };
 
-// kFound if any of them is an error or, if strict, a warning.
-Exit exit_for(std::span<const Finding> findings, bool strict = false);
+constexpr Exit exit_for(bool problem) {
+  return problem ? Exit::kFound : Exit::kWell;
+}
+inline Exit exit_for(std::span<const Finding> findings, bool strict = false) {
+  return exit_for(has_problem(findings, strict));
+}
 
-// The options that every command has.
+// The options that commands have in common.
 struct CommonOptions {
   bool json = false;
   bool quiet = false;
+  std::size_t threads = 0;  // where a command takes --threads
   ColourChoice colour = ColourChoice::kAuto;
 };
 
@@ -36,6 +43,8 @@ class Session {
 
   const CommonOptions& options() const { return options_; }
   const Terminal& terminal() const { return terminal_; }
+  // What the command passes to the library. Valid while the Session lives.
+  const Context& context() const { return context_; }
 
   // A progress line on stderr, as the options and the terminal allow it.
   std::unique_ptr<Progress> progress(ProgressOptions options) const;
@@ -52,6 +61,7 @@ class Session {
 
  private:
   CommonOptions options_;
+  Context context_;
   Terminal terminal_;
   SteadyClock clock_;
   bool write_failed_ = false;

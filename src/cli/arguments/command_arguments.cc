@@ -116,6 +116,11 @@ Parameter CommandArguments::positional(const std::string& name, Target& target,
   return option(name, target, " ", help);
 }
 
+void CommandArguments::threads(const std::string& value,
+                               const std::string& help) {
+  option("--threads", threads_, value, help);
+}
+
 // What commands have needed so far.
 using Text = const std::string&;
 template Parameter CommandArguments::option(Text, std::string&, Text, Text);

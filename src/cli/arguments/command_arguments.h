@@ -44,7 +44,9 @@ class Parameter {
 // is included; so commands see only this.
 class CommandArguments {
  public:
-  explicit CommandArguments(CLI::App& app) : app_(app) {}
+  // `threads` is where --threads goes, for commands that take it.
+  CommandArguments(CLI::App& app, std::size_t& threads)
+      : app_(app), threads_(threads) {}
 
   // "-q,--quiet"
   void flag(const std::string& names, bool& target, const std::string& help);
@@ -58,9 +60,12 @@ class CommandArguments {
   template <typename Target>
   Parameter positional(const std::string& name, Target& target,
                        const std::string& help);
+  // --threads, which Session::context() carries.
+  void threads(const std::string& value, const std::string& help);
 
  private:
   CLI::App& app_;
+  std::size_t& threads_;
 };
 
 }  // namespace postflight

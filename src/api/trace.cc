@@ -1,0 +1,167 @@
+#include "api/trace.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/file.h"
+#include "flight/diagnosis/diagnosis.h"
+#include "flight/model/default_places.h"
+#include "flight/model/dump_files.h"
+#include "flight/model/rank_set.h"
+#include "joblog/host_map.h"
+#include "joblog/job_log.h"
+
+namespace postflight {
+namespace {
+
+// `given` is the name of a file or, if there is none, a node list itself.
+Result<std::string> host_list_text(const std::string& given) {
+  if (!std::filesystem::exists(given))
+    return given;
+  const MappedFile file = TRY(MappedFile::open(given));
+  return std::string(as_text(file.bytes()));
+}
+
+Result<HostMap> place_ranks(const std::string& hosts, const Context& context,
+                            Job& job) {
+  if (hosts.empty())
+    return HostMap();
+  const std::vector<Rank> world = job.world();
+  const std::string text = TRY(host_list_text(hosts));
+  HostMap map = TRY(read_host_map(text, world.size(), context.limits));
+  for (const Rank rank : world)
+    if (const std::string_view host = map.host_of(rank); !host.empty())
+      job.hosts[rank] = host;
+  return map;
+}
+
+std::string speaker(const LogEvent& event) {
+  if (event.ranks.size() > 1)
+    return fmt::format("ranks {}: ", rank_set_text(event.ranks));
+  if (event.rank)
+    return fmt::format("rank {}: ", event.rank->value);
+  return event.host.empty() ? "" : event.host + ": ";
+}
+
+Finding log_finding(const LogEvent& event) {
+  std::string message = speaker(event) + event.message;
+  if (!event.frame.empty())
+    message += " at " + event.frame;
+  if (event.earliest)
+    message += "; the first sign of trouble in the logs";
+  return {.kind = fmt::format("log_{}", log_event_kind_name(event.kind)),
+          .severity = event.earliest ? Severity::kError : Severity::kWarning,
+          .message = std::move(message),
+          .where = fmt::format("{}:{}", event.file, event.line)};
+}
+
+// Puts what the logs say before the other findings, the earliest event first.
+void add_log(const JobLog& log, Verdict& verdict) {
+  // A job of a thousand ranks can fail in as many ways; the first events are
+  // closest to the cause.
+  constexpr std::size_t kMostEvents = 50;
+  std::vector<Finding> found;
+  for (const LogEvent& event :
+       std::span(log.events).first(std::min(log.events.size(), kMostEvents)))
+    found.push_back(log_finding(event));
+  found.insert(found.end(), log.findings.begin(), log.findings.end());
+  verdict.findings.insert(verdict.findings.begin(), found.begin(), found.end());
+}
+
+}  // namespace
+
+Result<Investigation> investigate(const JobEvidence& evidence,
+                                  const Context& context) {
+  Job job = TRY(load_job(evidence.dumps, evidence.load, context));
+  const HostMap hosts = TRY(place_ranks(evidence.hosts, context, job));
+  Verdict verdict = diagnose(job);
+  if (!evidence.logs.empty())
+    add_log(TRY(read_job_logs(evidence.logs,
+                              {.hosts = hosts.size() > 0 ? &hosts : nullptr,
+                               .limits = context.limits})),
+            verdict);
+  return Investigation{std::move(job), std::move(verdict)};
+}
+
+bool is_problem(const Verdict& verdict, bool strict) {
+  if (strict && has_problem(verdict.findings, strict))
+    return true;
+  switch (verdict.kind) {
+    case VerdictKind::kHealthy:
+      return false;
+    case VerdictKind::kInconclusive:
+      return verdict.pending;
+    default:
+      return true;
+  }
+}
+
+Result<std::vector<std::string>> default_dumps(const Environment& environment) {
+  const std::vector<std::string> prefixes = default_dump_prefixes(environment);
+  for (const std::string& prefix : prefixes) {
+    const std::vector<std::string> pattern = {prefix + "*"};
+    if (const Result<DumpFiles> found = find_dump_files(pattern);
+        found && !found->files.empty())
+      return pattern;
+  }
+  return fail(ErrorKind::kUsage,
+              "no dumps in the usual places ({}*); give the folder they are in",
+              fmt::join(prefixes, "*, "));
+}
+
+Result<GroupId> find_group(const Job& job, std::string_view name) {
+  std::set<std::string_view> names;
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+    const Group& group = job.groups[g];
+    if (job.text(group.name) == name || job.text(group.description) == name)
+      return GroupId{g};
+    names.insert(job.text(group.description != TextId{} ? group.description
+                                                        : group.name));
+  }
+  return fail(ErrorKind::kUsage, "there is no group {} in this job, only {}",
+              name, fmt::join(names, ", "));
+}
+
+Result<Rank> find_rank(const Job& job, std::int32_t number) {
+  const std::vector<Rank> world = job.world();
+  if (!std::ranges::binary_search(world, Rank{number}))
+    return fail(ErrorKind::kUsage, "there is no rank {} in this job, only {}",
+                number, rank_set_text(world));
+  return Rank{number};
+}
+
+std::vector<std::string> culprit_hosts(const Job& job, const Verdict& verdict) {
+  std::set<std::string_view> hosts;
+  for (const Rank culprit : verdict.culprits)
+    if (const std::string_view host = job.host_of(culprit); !host.empty())
+      hosts.insert(host);
+  return {hosts.begin(), hosts.end()};
+}
+
+Result<EntryFilterOptions> parse_selection(const EntrySelection& selection) {
+  using enum State;
+  EntryFilterOptions filter;
+  filter.ranks = TRY(NumberSelection::parse(selection.ranks));
+  filter.sequences = TRY(NumberSelection::parse(selection.sequences));
+  filter.groups = selection.groups;
+  filter.operations = selection.operations;
+  for (const std::string& name : selection.states) {
+    constexpr std::array kStates = {kScheduled, kStarted, kCompleted, kUnknown};
+    const auto state = std::ranges::find(kStates, name, state_name);
+    if (state == kStates.end())
+      return fail(ErrorKind::kUsage,
+                  "'{}' is not a state: give scheduled, started, completed or "
+                  "unknown",
+                  name);
+    filter.states.push_back(*state);
+  }
+  return filter;
+}
+
+}  // namespace postflight

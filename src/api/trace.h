@@ -1,0 +1,65 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/context.h"
+#include "base/environment.h"
+#include "base/error.h"
+#include "flight/diagnosis/verdict.h"
+#include "flight/model/entry_filter.h"
+#include "flight/model/job.h"
+#include "flight/model/job_loader.h"
+
+namespace postflight {
+
+// Everything that is known about a job that has ended or hangs.
+struct JobEvidence {
+  std::vector<std::string> dumps;  // as for load_job()
+  LoadOptions load = {};
+  // Which ranks ran where: a file or a Slurm node list, see read_host_map().
+  std::string hosts = {};
+  std::vector<std::string> logs = {};
+};
+
+struct Investigation {
+  Job job;
+  Verdict verdict;
+};
+
+// Says what happened to a job and who is at fault. Every input that is given
+// has to be readable, though single dumps among many may be damaged.
+Result<Investigation> investigate(const JobEvidence& evidence,
+                                  const Context& context);
+
+// Whether a verdict calls for action: it is neither healthy nor inconclusive
+// with nothing pending. If strict, warnings among its findings count, too.
+bool is_problem(const Verdict& verdict, bool strict = false);
+
+// Patterns for the dumps in the first of the recorders' default places that has
+// any. The error lists the places.
+Result<std::vector<std::string>> default_dumps(const Environment& environment);
+
+// The group with this name or description; the error lists all groups.
+Result<GroupId> find_group(const Job& job, std::string_view name);
+// The rank, if it is part of the job; the error lists all ranks.
+Result<Rank> find_rank(const Job& job, std::int32_t number);
+
+// The hosts of the ranks at fault, sorted, each once. Ranks whose host is not
+// known are left out.
+std::vector<std::string> culprit_hosts(const Job& job, const Verdict& verdict);
+
+// Which entries to show, as a user writes it; all of them if nothing is given.
+struct EntrySelection {
+  std::string ranks = {};                    // "0-15,32-1016:8"
+  std::string sequences = {};                // "100-200", "1400-"
+  std::vector<std::string> groups = {};      // globs
+  std::vector<std::string> operations = {};  // globs
+  std::vector<std::string> states = {};      // "scheduled"
+};
+
+Result<EntryFilterOptions> parse_selection(const EntrySelection& selection);
+
+}  // namespace postflight

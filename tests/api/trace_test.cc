@@ -1,0 +1,132 @@
+#include "api/trace.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_files.h"
+
+namespace postflight {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr Context kOneThread = {.threads = 1};
+
+JobEvidence dumps(const std::string& name) {
+  return {.dumps = {std::string(TEST_DATA) + "/flight/" + name}};
+}
+
+Investigation found(const JobEvidence& evidence,
+                    const Context& context = kOneThread) {
+  return must(investigate(evidence, context));
+}
+
+TEST(Investigate, KnowsWhereTheCulpritRan) {
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  evidence.hosts = "gpu[1-2] x2";
+  const auto [job, verdict] = found(evidence);
+  ASSERT_EQ(verdict.kind, VerdictKind::kNeverJoined);
+  EXPECT_THAT(culprit_hosts(job, verdict),
+              ElementsAre(job.host_of(verdict.culprits[0])));
+}
+
+TEST(Investigate, ReadsHostsFromAFile) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::string file = folder.path() / "hostfile";
+  write_file(file, "a slots=2\nb slots=2\n");
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  evidence.hosts = file;
+  EXPECT_EQ(found(evidence).job.host_of(Rank{3}), "b");
+}
+
+TEST(Investigate, PutsWhatLogsSayFirst) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::string file = folder.path() / "train.log";
+  write_file(file,
+             "[rank2]: Traceback (most recent call last):\n"
+             "[rank2]:   File \"train.py\", line 7, in <module>\n"
+             "[rank2]: KeyError: 'x'\n");
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  evidence.logs = {file};
+  const Verdict verdict = found(evidence).verdict;
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0],
+            (Finding{.kind = "log_traceback",
+                     .severity = Severity::kError,
+                     .message = "rank 2: KeyError: 'x' at train.py:7; the "
+                                "first sign of trouble in the logs",
+                     .where = file + ":1"}));
+}
+
+TEST(Investigate, RefusesALogThatIsNotThere) {
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  evidence.logs = {"/no/such.log"};
+  EXPECT_EQ(message_of(investigate(evidence, kOneThread)),
+            "cannot open /no/such.log: No such file or directory");
+}
+
+Verdict verdict_of(VerdictKind kind, bool pending = false) {
+  Verdict verdict;
+  verdict.kind = kind;
+  verdict.pending = pending;
+  return verdict;
+}
+
+TEST(IsProblem, DependsOnTheVerdict) {
+  EXPECT_FALSE(is_problem(verdict_of(VerdictKind::kHealthy)));
+  EXPECT_TRUE(is_problem(verdict_of(VerdictKind::kNeverJoined)));
+  EXPECT_FALSE(is_problem(verdict_of(VerdictKind::kInconclusive)));
+  EXPECT_TRUE(is_problem(verdict_of(VerdictKind::kInconclusive, true)));
+}
+
+TEST(IsProblem, CountsWarningsIfStrict) {
+  Verdict verdict = verdict_of(VerdictKind::kHealthy);
+  verdict.findings.push_back({"late", Severity::kWarning, "it is late", ""});
+  EXPECT_FALSE(is_problem(verdict));
+  EXPECT_TRUE(is_problem(verdict, true));
+}
+
+TEST(DefaultDumps, NamesThePlacesWithoutAny) {
+  const auto environment = [](std::string_view name) {
+    return name == "TORCH_FR_DUMP_TEMP_FILE" || name == "HOME"
+               ? std::optional<std::string>("/no/such")
+               : std::nullopt;
+  };
+  EXPECT_THAT(message_of(default_dumps(environment)),
+              testing::StartsWith("no dumps in the usual places (/no/such*, "
+                                  "/no/such/.cache/torch/"));
+}
+
+TEST(FindGroup, TakesNamesAndDescriptions) {
+  const Job job = found(dumps("nccl_missing_rank")).job;
+  const Group& group = job.groups[0];
+  EXPECT_EQ(*find_group(job, job.text(group.name)), GroupId{0});
+  EXPECT_EQ(*find_group(job, job.text(group.description)), GroupId{0});
+}
+
+TEST(FindGroup, ListsTheGroups) {
+  const Job job = found(dumps("nccl_missing_rank")).job;
+  EXPECT_EQ(message_of(find_group(job, "dp")),
+            "there is no group dp in this job, only default_pg");
+}
+
+TEST(FindRank, ListsTheRanks) {
+  const Job job = found(dumps("nccl_missing_rank")).job;
+  EXPECT_EQ(*find_rank(job, 3), Rank{3});
+  EXPECT_EQ(message_of(find_rank(job, 4)),
+            "there is no rank 4 in this job, only 0-3");
+}
+
+TEST(ParseSelection, RefusesAStateThatThereIsNot) {
+  EXPECT_EQ(message_of(parse_selection({.states = {"started", "done"}})),
+            "'done' is not a state: give scheduled, started, completed or "
+            "unknown");
+}
+
+}  // namespace
+}  // namespace postflight
