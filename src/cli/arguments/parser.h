@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "cli/arguments/command.h"
+
+namespace postflight {
+
+// What a command line asks for.
+struct Parsed {
+  const Command* command = nullptr;
+  // --help or --version, which takes the place of running the command.
+  const Parameter* answer = nullptr;
+};
+
+// Reads a command line, without the program's name, into the targets of the
+// declared parameters. Options and positionals may be mixed; what follows "--"
+// is positional. The error is one line that says what is wrong, what may have
+// been meant, and where the help is. Valid while `program` lives.
+Result<Parsed> parse(const Command& program,
+                     std::span<const std::string> words);
+
+}  // namespace postflight
