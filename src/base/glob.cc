@@ -5,7 +5,7 @@
 namespace postflight {
 namespace {
 
-// A set "[...]" at the front of a pattern, or one byte.
+// The front of a pattern that stands for one byte: "[...]", "\x" or "x".
 struct Unit {
   std::size_t size = 1;
   bool matches = false;
@@ -35,6 +35,8 @@ Unit match_set(std::string_view pattern, char byte) {
 Unit match_unit(std::string_view pattern, char byte) {
   if (pattern[0] == '[')
     return match_set(pattern, byte);
+  if (pattern[0] == '\\' && pattern.size() > 1)
+    return {2, pattern[1] == byte};
   return {1, pattern[0] == '?' || pattern[0] == byte};
 }
 

@@ -43,6 +43,16 @@ TEST(Glob, AnOpenBracketMeansItself) {
   EXPECT_FALSE(glob_matches("[0-9", "5"));
 }
 
+TEST(Glob, BracketsAndStarsCanBeWritten) {
+  EXPECT_TRUE(glob_matches("opt[[]0]*", "opt[0].m"));
+  EXPECT_TRUE(glob_matches(R"(opt\[0].m)", "opt[0].m"));
+  EXPECT_FALSE(glob_matches(R"(opt\[0].m)", "opt0.m"));
+  EXPECT_TRUE(glob_matches(R"(\*)", "*"));
+  EXPECT_FALSE(glob_matches(R"(\*)", "a"));
+  EXPECT_TRUE(glob_matches(R"(a\\)", R"(a\)"));
+  EXPECT_TRUE(glob_matches(R"(a\)", R"(a\)"));
+}
+
 TEST(Glob, TakesNoLongerForManyStars) {
   std::string pattern;
   for (int i = 0; i < 50; ++i)
