@@ -238,11 +238,11 @@ Command fr_trace_command() {
         arguments
             .option("--selected-ranks", options->ranks, "RANK...",
                     "With -j: only these ranks")
-            .at_least_one();
+            .several();
         arguments
             .option("--pg-filters", options->groups, "NAME...",
                     "With -j: only groups of these names or descriptions")
-            .at_least_one();
+            .several();
         arguments.flag("--print_stack_trace", options->stacks,
                        "With -j: also a table of all stacks");
         arguments.flag("--allow-incomplete-ranks", options->allow_incomplete,

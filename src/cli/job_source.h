@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "cli/arguments/command_arguments.h"
+#include "cli/arguments/command.h"
 #include "cli/session.h"
 #include "flight/model/job_loader.h"
 

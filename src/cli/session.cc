@@ -10,11 +10,20 @@
 #include "base/truncation_guard.h"
 
 namespace postflight {
+namespace {
+
+ColourChoice colour_choice(std::string_view color) {
+  return color == "always"  ? ColourChoice::kAlways
+         : color == "never" ? ColourChoice::kNever
+                            : ColourChoice::kAuto;
+}
+
+}  // namespace
 
 Session::Session(const CommonOptions& options)
     : options_(options),
       context_({.threads = options.threads}),
-      terminal_(Terminal::detect(options.colour)) {}
+      terminal_(Terminal::detect(colour_choice(options.color))) {}
 
 std::unique_ptr<Progress> Session::progress(ProgressOptions options) const {
   options.quiet = options_.quiet;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -32,8 +33,8 @@ inline Exit exit_for(std::span<const Finding> findings, bool strict = false) {
 struct CommonOptions {
   bool json = false;
   bool quiet = false;
-  std::size_t threads = 0;  // where a command takes --threads
-  ColourChoice colour = ColourChoice::kAuto;
+  std::size_t threads = 0;     // where a command takes --threads
+  std::string color = "auto";  // or "always", "never"
 };
 
 // What a command has to work with: where its answer goes and what it can show.

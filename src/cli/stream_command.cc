@@ -221,18 +221,15 @@ Result<Exit> run_stream(bool encode, const StreamOptions& options,
 }
 
 void add_plugin_option(CommandArguments& arguments, StreamOptions& options) {
-  arguments
-      .option("--plugin", options.plugins, "FILE",
-              "A shared library with transforms; its code is run")
-      .one_value_each();
+  arguments.option("--plugin", options.plugins, "FILE",
+                   "A shared library with transforms; its code is run");
 }
 
 void add_stream_options(CommandArguments& arguments, StreamOptions& options) {
   arguments
       .option("-w,--with", options.with, "A,B",
               "Transforms, from data to disk; repeatable")
-      .required()
-      .one_value_each();
+      .required();
   arguments.option("-i,--input", options.input, "FILE",
                    "What to read; standard input");
   arguments.option("-o,--output", options.output, "FILE",

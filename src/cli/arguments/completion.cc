@@ -1,17 +1,20 @@
 #include "cli/arguments/completion.h"
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace postflight {
 namespace {
 
-std::string first_line(const std::string& text) {
+std::string_view first_line(std::string_view text) {
   return text.substr(0, text.find('\n'));
 }
 
-// Inside single quotes of any shell we write for.
+// For between single quotes, in all three shells.
 std::string single_quoted(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -19,50 +22,102 @@ std::string single_quoted(std::string_view text) {
   return out;
 }
 
-std::string command_names(const DeclaredCommand& program) {
-  std::string names;
-  for (const DeclaredCommand& command : program.commands)
-    names += (names.empty() ? "" : " ") + command.name;
-  return names;
+// Without the hidden ones.
+std::string command_names(const Command& command) {
+  std::vector<std::string_view> names;
+  for (const Command& below : command.commands)
+    if (!below.hidden)
+      names.push_back(below.name);
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string flags_of(const DeclaredCommand& command) {
-  std::string flags;
-  for (const DeclaredOption& option : command.options)
-    if (!option.positional)
-      for (const std::string& name : option.names)
-        flags += (flags.empty() ? "" : " ") + name;
-  return flags;
+std::string option_names(const Command& command) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : command.parameters)
+    if (!parameter.is_positional())
+      names.insert(names.end(), parameter.names.begin(), parameter.names.end());
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string spaced(std::string values) {
-  std::ranges::replace(values, '|', ' ');
-  return values;
+bool is_nested(const Command& command) {
+  return command.path.find(' ') != command.path.npos;
+}
+
+// A shell pattern for the first two words after "postflight".
+std::string words_pattern(const Command& command) {
+  return is_nested(command) ? fmt::format("'{}'", command.path)
+                            : fmt::format("'{} '*", command.path);
+}
+
+bool takes_file(const Parameter& parameter) {
+  return parameter.value == "FILE";
+}
+
+// For between square brackets in an argument of _arguments.
+std::string zsh_help(std::string_view help) {
+  std::string out;
+  for (const char c : help) {
+    if (c == '[' || c == ']')
+      out += '\\';
+    out += c;
+  }
+  return single_quoted(out);
+}
+
+std::string zsh_value(const Parameter& parameter) {
+  if (!parameter.has_value())
+    return "";
+  if (!parameter.choices.empty())
+    return fmt::format(":value:({})", fmt::join(parameter.choices, " "));
+  return takes_file(parameter) ? ":file:_files" : ":value: ";
+}
+
+std::string fish_value(const Parameter& parameter) {
+  if (!parameter.has_value())
+    return "";
+  if (!parameter.choices.empty())
+    return fmt::format(" -x -a '{}'", fmt::join(parameter.choices, " "));
+  return takes_file(parameter) ? " -r -F" : " -x";
+}
+
+// The condition under which fish offers the options of a command.
+std::string fish_condition(const Command& command) {
+  std::string seen;
+  std::string_view path = command.path;
+  while (!path.empty()) {
+    const std::string_view word = path.substr(0, path.find(' '));
+    seen += fmt::format("{}__fish_seen_subcommand_from {}",
+                        seen.empty() ? "" : "; and ", word);
+    path.remove_prefix(std::min(word.size() + 1, path.size()));
+  }
+  if (const std::string below = command_names(command); !below.empty())
+    seen += "; and not __fish_seen_subcommand_from " + below;
+  return seen;
 }
 
 }  // namespace
 
-std::string bash_completion(const DeclaredCommand& program) {
+std::string bash_completion(const Command& program) {
   std::string values;
-  std::string flags;
+  std::string nested;
+  std::string options;
   std::string groups;
-  for (const DeclaredCommand& command : program.commands)
+  for (const Command& command : program.commands)
     if (const std::string below = command_names(command); !below.empty())
       groups += fmt::format("    {}) words='{}' ;;\n", command.name, below);
-  for (const DeclaredCommand* const command : runnable_commands(program)) {
-    const std::string name = command->called;
-    const bool nested = name.find(' ') != name.npos;
-    flags +=
-        fmt::format("    '{}'{}) words='{}' ;;\n", nested ? name : name + " ",
-                    nested ? "" : "*", flags_of(*command));
-    for (const DeclaredOption& option : command->options)
-      if (option.value.find('|') != option.value.npos) {
-        const std::string line =
-            fmt::format("    {}) words='{}' ;;\n", option.names.back(),
-                        spaced(option.value));
-        if (values.find(line) == values.npos)
-          values += line;
-      }
+  for (const Command* const command : runnable_commands(program)) {
+    (is_nested(*command) ? nested : options) +=
+        fmt::format("    {}) words='{}' ;;\n", words_pattern(*command),
+                    option_names(*command));
+    for (const Parameter& parameter : command->parameters) {
+      if (parameter.choices.empty() || parameter.is_positional())
+        continue;
+      const std::string line =
+          fmt::format("    {}) words='{}' ;;\n", parameter.name(),
+                      fmt::join(parameter.choices, " "));
+      if (values.find(line) == values.npos)
+        values += line;
+    }
   }
   return fmt::format(R"(# bash completion for postflight
 _postflight() {{
@@ -80,7 +135,7 @@ _postflight() {{
     COMPREPLY=($(compgen -W '{} --help --version' -- "$word"))
     return
   fi
-  if (( COMP_CWORD == 2 )); then
+  if (( COMP_CWORD == 2 )) && [[ $word != -* ]]; then
     case ${{COMP_WORDS[1]}} in
 {}    esac
     if [[ -n $words ]]; then
@@ -90,41 +145,40 @@ _postflight() {{
   fi
   [[ $word == -* ]] || return
   case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}" in
-{}  esac
+{}{}  esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
 complete -o default -F _postflight postflight
 )",
-                     values, command_names(program), groups, flags);
+                     values, command_names(program), groups, nested, options);
 }
 
-std::string zsh_completion(const DeclaredCommand& program) {
+std::string zsh_completion(const Command& program) {
   std::string commands;
-  std::string cases;
-  for (const DeclaredCommand& command : program.commands) {
+  std::string groups;
+  std::string nested;
+  std::string options;
+  for (const Command& command : program.commands) {
+    if (command.hidden)
+      continue;
     commands += fmt::format("    '{}:{}'\n", command.name,
                             single_quoted(first_line(command.sentence)));
     if (const std::string below = command_names(command); !below.empty())
-      cases += fmt::format(
+      groups += fmt::format(
           "    '{} '|'{} '[^-]#)\n      (( CURRENT == 2 )) && compadd {} && "
           "return\n      ;|\n",
           command.name, command.name, below);
   }
-  for (const DeclaredCommand* const command : runnable_commands(program)) {
-    const std::string full = command->called;
-    const bool nested = full.find(' ') != full.npos;
-    cases += fmt::format("    '{}'{})\n      _arguments \\\n",
-                         nested ? full : full + " ", nested ? "" : "*");
-    for (const DeclaredOption& option : command->options) {
-      if (option.positional)
-        continue;
-      for (const std::string& name : option.names)
-        cases += fmt::format(
-            "        '{}{}[{}]{}' \\\n", name, option.value.empty() ? "" : "=",
-            single_quoted(option.help),
-            option.value.empty() ? ""
-                                 : ":value:(" + spaced(option.value) + ")");
-    }
+  for (const Command* const command : runnable_commands(program)) {
+    std::string& cases = is_nested(*command) ? nested : options;
+    cases +=
+        fmt::format("    {})\n      _arguments \\\n", words_pattern(*command));
+    for (const Parameter& parameter : command->parameters)
+      if (!parameter.is_positional())
+        for (const std::string& name : parameter.names)
+          cases += fmt::format("        '{}{}[{}]{}' \\\n", name,
+                               parameter.has_value() ? "=" : "",
+                               zsh_help(parameter.help), zsh_value(parameter));
     cases += "        '*:file:_files'\n      ;;\n";
   }
   return fmt::format(R"(#compdef postflight
@@ -140,45 +194,41 @@ local command="$words[2] $words[3]"
 shift words
 (( CURRENT-- ))
 case $command in
-{}esac
+{}{}{}esac
 )",
-                     commands, cases);
+                     commands, groups, nested, options);
 }
 
-std::string fish_completion(const DeclaredCommand& program) {
+std::string fish_completion(const Command& program) {
   std::string out = "# fish completion for postflight\n";
   const std::string names = command_names(program);
-  for (const DeclaredCommand& command : program.commands) {
+  for (const Command& command : program.commands) {
+    if (command.hidden)
+      continue;
     out += fmt::format(
         "complete -c postflight -n 'not __fish_seen_subcommand_from {}' -f "
         "-a {} -d '{}'\n",
         names, command.name, single_quoted(first_line(command.sentence)));
     const std::string below = command_names(command);
-    for (const DeclaredCommand& inner : command.commands)
+    for (const Command& inner : command.commands)
       out += fmt::format(
           "complete -c postflight -n '__fish_seen_subcommand_from {}; and not "
           "__fish_seen_subcommand_from {}' -f -a {} -d '{}'\n",
           command.name, below, inner.name,
           single_quoted(first_line(inner.sentence)));
   }
-  for (const DeclaredCommand* const command : runnable_commands(program)) {
-    for (const DeclaredOption& option : command->options) {
-      if (option.positional)
+  for (const Command* const command : runnable_commands(program))
+    for (const Parameter& parameter : command->parameters) {
+      if (parameter.is_positional())
         continue;
-      std::string seen = "__fish_seen_subcommand_from " + command->name;
-      if (const std::size_t space = command->called.find(' ');
-          space != command->called.npos)
-        seen = fmt::format("__fish_seen_subcommand_from {}; and {}",
-                           command->called.substr(0, space), seen);
-      std::string line = fmt::format("complete -c postflight -n '{}'", seen);
-      for (const std::string& name : option.names)
-        line += name.starts_with("--") ? " -l " + name.substr(2)
-                                       : " -s " + name.substr(1);
-      if (!option.value.empty())
-        line += fmt::format(" -x -a '{}'", spaced(option.value));
-      out += line + fmt::format(" -d '{}'\n", single_quoted(option.help));
+      out += fmt::format("complete -c postflight -n '{}'",
+                         fish_condition(*command));
+      for (const std::string& name : parameter.names)
+        out += name.starts_with("--") ? " -l " + name.substr(2)
+                                      : " -s " + name.substr(1);
+      out += fmt::format("{} -d '{}'\n", fish_value(parameter),
+                         single_quoted(parameter.help));
     }
-  }
   return out;
 }
 

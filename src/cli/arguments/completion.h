@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include "cli/arguments/declared.h"
+#include "cli/arguments/command.h"
 
 namespace postflight {
 
-// Completions for commands, options and their values, made from what the
-// commands declare. Files complete as each shell completes them.
-std::string bash_completion(const DeclaredCommand& program);
-std::string zsh_completion(const DeclaredCommand& program);
-std::string fish_completion(const DeclaredCommand& program);
+// Scripts that complete commands, options and the values of options, for each
+// shell; other words complete as names of files.
+std::string bash_completion(const Command& program);
+std::string zsh_completion(const Command& program);
+std::string fish_completion(const Command& program);
 
 }  // namespace postflight

@@ -23,9 +23,16 @@ constexpr std::array<std::string_view, 12> kTheirs = {
     "--mismatch_cap",
     "--transform-ft",
     "--group-world-size"};
-constexpr std::array<std::string_view, 7> kOurs = {
-    "--stdout", "--sqlite", "--exit-code", "--threads",
-    "--json",   "--color",  "--quiet"};
+
+std::vector<std::string_view> our_options(const Command& command) {
+  std::vector<std::string_view> ours;
+  for (const Parameter& parameter : command.parameters)
+    for (const std::string& name : parameter.names)
+      if (name.starts_with("--") &&
+          std::ranges::find(kTheirs, name) == kTheirs.end())
+        ours.emplace_back(name);
+  return ours;
+}
 
 std::vector<std::string_view> fitting(std::span<const std::string_view> options,
                                       std::string_view word) {
@@ -40,17 +47,16 @@ std::vector<std::string_view> fitting(std::span<const std::string_view> options,
 
 }  // namespace
 
-Result<> spell_out_fr_trace_options(std::span<std::string> arguments) {
+Result<> spell_out_fr_trace_options(const Command& command,
+                                    std::span<std::string> arguments) {
+  const std::vector<std::string_view> our_names = our_options(command);
   for (std::string& argument : arguments) {
     if (argument == "--")
       break;
-    // argparse takes -p=x for -p x, CLI11 for -p '=x'.
-    if (argument.starts_with("-p=") || argument.starts_with("-o="))
-      argument.erase(2, argument.size() > 3 ? 1 : 0);
     if (!argument.starts_with("--"))
       continue;
     const std::string word = argument.substr(0, argument.find('='));
-    const std::vector<std::string_view> ours = fitting(kOurs, word);
+    const std::vector<std::string_view> ours = fitting(our_names, word);
     if (ours.size() == 1 && ours[0] == word)
       continue;
     std::vector<std::string_view> found = fitting(kTheirs, word);

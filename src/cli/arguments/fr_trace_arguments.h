@@ -5,17 +5,19 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/arguments/command.h"
 
 namespace postflight {
 
-// Spells out long options of fr-trace that are abbreviated: Python's argparse
-// takes any beginning that fits one option only. torchfrtrace's own options
-// come first, so that what was enough for it stays enough. An error if a word
-// fits several of them.
-Result<> spell_out_fr_trace_options(std::span<std::string> arguments);
+// Spells out abbreviated long options of fr-trace, whose declaration is
+// `command`: Python's argparse accepts any unambiguous prefix. torchfrtrace's
+// own options have precedence, so that its abbreviations stay unambiguous.
+// Fails if a word fits several of those.
+Result<> spell_out_fr_trace_options(const Command& command,
+                                    std::span<std::string> arguments);
 
-// The arguments of the program, with the command put in if the program was
-// called by the name of the one it stands in for.
+// The arguments of the program; if it was started as torchfrtrace, with
+// fr-trace before them.
 std::vector<std::string> arguments_with_command(int argc, char** argv);
 
 }  // namespace postflight

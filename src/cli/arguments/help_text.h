@@ -2,24 +2,20 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "cli/arguments/command.h"
 
 namespace postflight {
 
-// No line of help is wider, whatever the terminal: it is also what the
-// documents show.
+// No line of help is wider, whatever the terminal: the documents show it, too.
 inline constexpr std::size_t kHelpWidth = 80;
 
-struct Example {
-  std::string_view line;
-  std::string_view what;
-};
+// What --help prints: sentence, examples, usage, parameters and commands.
+std::string help_text(const Command& command);
 
-// What the help of a command begins with: its sentence, each line of it
-// wrapped, and the examples with what they do beside them, or below one that
-// leaves no room for it.
-std::string help_text(std::string_view sentence,
-                      const std::vector<Example>& examples);
+// One indented line for each example with what it does beside it, or below one
+// that is too long.
+std::string examples_text(const std::vector<Example>& examples);
 
 }  // namespace postflight

@@ -1,6 +1,9 @@
 #include "cli/arguments/man_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/arguments/help_text.h"
 
 namespace postflight {
 namespace {
@@ -23,33 +26,30 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-std::string option_entry(const DeclaredOption& option) {
-  std::string names;
-  for (const std::string& name : option.names)
-    names += (names.empty() ? "" : ", ") + name;
+std::string parameter_entry(const Parameter& parameter) {
   return fmt::format(
-      ".TP\n\\fB{}\\fR{}\n{}\n", roff(names),
-      option.value.empty() ? "" : " \\fI" + roff(option.value) + "\\fR",
-      roff(option.help));
+      ".TP\n\\fB{}\\fR{}\n{}\n",
+      roff(fmt::format("{}", fmt::join(parameter.names, ", "))),
+      parameter.value.empty() ? "" : " \\fI" + roff(parameter.value) + "\\fR",
+      roff(parameter.help));
 }
 
 }  // namespace
 
-std::string man_page(const DeclaredCommand& program) {
+std::string man_page(const Command& program) {
   std::string page = fmt::format(
       ".TH POSTFLIGHT 1 \"\" \"postflight {}\" \"User Commands\"\n"
       ".SH NAME\npostflight \\- says what happened to a distributed PyTorch "
       "job\n.SH SYNOPSIS\n.B postflight\n.I COMMAND\n[\\fIOPTION\\fR]... "
       "[\\fIFILE\\fR]...\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
       roff(POSTFLIGHT_VERSION), roff(program.sentence));
-  for (const DeclaredCommand* const command : runnable_commands(program)) {
-    page += fmt::format(".SS \"postflight {}\"\n{}\n", command->called,
+  for (const Command* const command : runnable_commands(program)) {
+    page += fmt::format(".SS \"postflight {}\"\n{}\n", command->path,
                         roff(command->sentence));
-    for (const DeclaredOption& option : command->options)
-      page += option_entry(option);
-    page += ".PP\nExamples:\n.nf\n";
-    page += roff(command->examples);
-    page += "\n.fi\n";
+    for (const Parameter& parameter : command->parameters)
+      page += parameter_entry(parameter);
+    page += fmt::format(".PP\nExamples:\n.nf\n{}.fi\n",
+                        roff(examples_text(command->examples)));
   }
   page +=
       ".SH EXIT STATUS\n"

@@ -2,12 +2,11 @@
 
 #include <string>
 
-#include "cli/arguments/declared.h"
+#include "cli/arguments/command.h"
 
 namespace postflight {
 
-// The program's man page in roff, made from what its commands declare, so that
-// it says what --help says.
-std::string man_page(const DeclaredCommand& program);
+// The program's man page in roff. It says what --help says.
+std::string man_page(const Command& program);
 
 }  // namespace postflight

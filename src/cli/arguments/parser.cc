@@ -142,7 +142,7 @@ class Parser {
 
   Result<> check_complete() const {
     if (!command_->run)
-      return fail(ErrorKind::kUsage, "{} needs a command", command_->called());
+      return fail(ErrorKind::kUsage, "a command is required");
     for (const Parameter& parameter : command_->parameters)
       if (parameter.is_required && !is_given(parameter))
         return fail(ErrorKind::kUsage, "{} is required", parameter.name());

@@ -13,10 +13,8 @@ namespace {
 // For items of distributed checkpoints that went through transforms.
 void add_transform_options(CommandArguments& arguments,
                            CheckpointOptions& options) {
-  arguments
-      .option("--plugin", options.plugins, "FILE",
-              "A shared library with stream transforms; its code is run")
-      .one_value_each();
+  arguments.option("--plugin", options.plugins, "FILE",
+                   "A shared library with stream transforms; its code is run");
   arguments.option("--key-file", options.key_file, "FILE",
                    "The key of encrypted items; else $POSTFLIGHT_KEY");
 }
@@ -55,16 +53,12 @@ void add_checkpoint_options(CommandArguments& arguments,
 }
 
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
-  arguments
-      .option("--keys", options.keys, "GLOB",
-              "Only keys that match; * is any text, ? any character. For "
-              "several, again")
-      .one_value_each();
-  arguments
-      .option("--regex", options.expressions, "RE2",
-              "Only keys in which this regular expression is found. For "
-              "several, again")
-      .one_value_each();
+  arguments.option("--keys", options.keys, "GLOB",
+                   "Only keys that match; * is any text, ? any character. For "
+                   "several, again");
+  arguments.option("--regex", options.expressions, "RE2",
+                   "Only keys in which this regular expression is found. For "
+                   "several, again");
 }
 
 void add_threads_option(CommandArguments& arguments,

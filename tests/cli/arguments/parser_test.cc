@@ -151,9 +151,9 @@ TEST_F(ParserTest, AnswersHelpWhateverIsMissing) {
 }
 
 TEST_F(ParserTest, ExplainsMisuse) {
-  EXPECT_EQ(parsed({}), "postflight needs a command (postflight --help)");
-  EXPECT_EQ(parsed({"coyp"}),
-            "'coyp' is not a command of postflight; did you mean copy? "
+  EXPECT_EQ(parsed({}), "a command is required (postflight --help)");
+  EXPECT_EQ(parsed({"coppy"}),
+            "'coppy' is not a command of postflight; did you mean copy? "
             "(postflight --help)");
   EXPECT_EQ(parsed({"copy"}), "FROM is required (postflight copy --help)");
   EXPECT_EQ(parsed({"copy", "a", "b", "c"}),
