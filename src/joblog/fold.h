@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "joblog/event.h"
-#include "joblog/origin.h"
+#include "joblog/line.h"
 
 #include <algorithm>
 #include <array>

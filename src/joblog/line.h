@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace postflight {
@@ -30,6 +31,19 @@ struct LogLine {
   std::optional<LogTime> time;
   // Lines of one process have the same, as far as their prefixes tell.
   std::uint64_t process = 0;
+};
+
+// Where in a log something was said, and by whom.
+struct LogOrigin {
+  std::optional<Rank> rank;
+  RankSource rank_source = RankSource::kNone;
+  std::optional<Rank> local_rank;
+  std::optional<Rank> task;  // Slurm's
+  std::string host;
+  std::optional<LogTime> time;
+  // The same, or else that of the last line before that had one.
+  std::optional<LogTime> order;
+  std::uint64_t line = 0;
 };
 
 // Knows "[rank3]:" (torch), "[default3]:" (torchrun), "3: " (srun -l),

@@ -2,7 +2,6 @@
 
 #include "base/limits.h"
 #include "joblog/line.h"
-#include "joblog/origin.h"
 
 #include <cstdint>
 #include <string>
