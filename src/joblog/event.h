@@ -12,23 +12,23 @@
 namespace postflight {
 
 enum class LogEventKind : std::uint8_t {
-  kCollectiveTimeout,  // the watchdog gave an operation up
-  kWatchdog,           // what else it says: dumping, aborting, stuck itself
+  kCollectiveTimeout,  // the watchdog timed out an operation
+  kWatchdog,           // its other messages: dumping, aborting, stuck
   kGlooTimeout,        // a monitored barrier, a send or receive over TCP
-  kTraceback,          // a Python exception that is none of the others
+  kTraceback,          // any other Python exception
   kNcclWarning,
   kCudaError,
-  kXid,  // the driver's report of a fault in a GPU or switch
+  kXid,  // the driver's report of a GPU or switch fault
   kGpuOutOfMemory,
-  kHostOutOfMemory,  // the kernel or Slurm killed a process for its memory
+  kHostOutOfMemory,  // a process killed by the kernel or Slurm
   kCrash,            // segmentation fault and the like
-  kKilled,           // ended by a signal that it did not cause
-  kWorkerFailed,     // what a launcher says of a process that ended badly
-  kCancelled,        // by Slurm: time limit, preemption, node failure, a person
+  kKilled,           // by a signal from outside
+  kWorkerFailed,     // a launcher's report of a failed process
+  kCancelled,        // by Slurm: time limit, preemption, node failure, scancel
 };
 constexpr std::size_t kLogEventKinds = 13;
 
-// A stable name_like_this, for programs.
+// A stable identifier in snake_case, for programs.
 constexpr std::string_view log_event_kind_name(LogEventKind kind) {
   switch (kind) {
     case LogEventKind::kCollectiveTimeout:
@@ -61,31 +61,31 @@ constexpr std::string_view log_event_kind_name(LogEventKind kind) {
   return "";
 }
 
-// Something a job's log says about its end. Lines that differ in their rank,
-// process or time only are one event. Texts are bytes of a file: whoever
-// prints them escapes them.
+// Something in a job's log that concerns its end. Lines that differ only in
+// rank, process or time are one event. Texts are bytes of a file: escape them
+// before printing.
 struct LogEvent {
   LogEventKind kind = LogEventKind::kTraceback;
-  // Those of the first line; the rank is unknown if nothing tells it.
+  // Of the first line.
   std::optional<Rank> rank;
-  std::optional<Rank> local_rank;  // the place on its host
-  std::optional<Rank> task;        // Slurm's, which may be a node
+  std::optional<Rank> local_rank;  // its index on its host
+  std::optional<Rank> task;        // Slurm's; may be a node
   std::string host;
   std::optional<LogTime> time;
   std::string file;
   std::uint64_t line = 0;
 
-  std::string message;  // one line, cut
+  std::string message;  // one line, truncated
   std::string frame;    // "train.py:212" of a traceback: the innermost frame
                         // that is not a library's, else the innermost
   // A sequence number, Xid, signal or exit code; a signal's exit code is
   // negative.
   std::optional<std::int64_t> number;
 
-  std::uint64_t count = 1;   // lines that say it
-  std::vector<Rank> ranks;   // all that are known to say it, in rising order
-  bool first_cause = false;  // torchrun calls it the first failure
-  bool earliest = false;     // of all events, where that can be told
+  std::uint64_t count = 1;   // of lines
+  std::vector<Rank> ranks;   // all ranks known to report it, sorted
+  bool first_cause = false;  // according to torchrun
+  bool earliest = false;     // of all events, where that is known
 };
 
 }  // namespace postflight

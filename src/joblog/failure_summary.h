@@ -10,16 +10,16 @@
 
 namespace postflight {
 
-// One process in torchrun's list of those that failed.
+// One process in torchrun's list of failures.
 struct WorkerFailure {
-  LogOrigin origin;  // with the rank, host and time that the list says
-  std::int64_t exit_code = 0;  // minus the signal
+  LogOrigin origin;            // with the rank, host and time in the list
+  std::int64_t exit_code = 0;  // -9 for signal 9
   std::int64_t process = 0;
   std::string reason;        // "Signal 9 (SIGKILL) received by PID 17", or none
   bool first_cause = false;  // "first observed failure"
 };
 
-// Reads the list that torchrun prints behind ChildFailedError:
+// Reads the list that torchrun prints after ChildFailedError:
 //
 //   Root Cause (first observed failure):
 //   [0]:
@@ -33,10 +33,10 @@ class FailureSummaryReader {
  public:
   explicit FailureSummaryReader(const Limits& limits) : limits_(limits) {}
 
-  // The failure whose last line this is, if it is one.
+  // The failure that this line completes, if it does.
   std::optional<WorkerFailure> take(const LogLine& line,
                                     const LogOrigin& origin);
-  // Whom the lines of a process are about, inside a list.
+  // The rank of the failure that a process is listing.
   std::optional<Rank> rank(std::uint64_t process) const;
 
  private:

@@ -14,7 +14,7 @@ bool is_hexadecimal(char c) {
   return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
 }
 
-// Whether a number means the same event whatever it is.
+// Whether events that differ in their number only are the same.
 bool number_is_passing(LogEventKind kind, std::string_view before) {
   switch (kind) {
     case kCollectiveTimeout:
@@ -32,7 +32,7 @@ bool number_is_passing(LogEventKind kind, std::string_view before) {
   }
 }
 
-// What lines of one event have in common.
+// What the lines of one event have in common.
 std::string identity_of(const LogEvent& event) {
   std::string identity(1, static_cast<char>(event.kind));
   identity += event.first_cause ? '1' : '0';
@@ -122,7 +122,7 @@ void LogFold::add(const LogEvent& event, std::optional<LogTime> order,
     folded.event.count = count;
   }
   folded.unattributed = folded.unattributed || source <= RankSource::kGroup;
-  // Without this a log could fill memory with the ranks it makes up.
+  // Otherwise a log could fill memory with made-up ranks.
   ranks_ += ranks.size();
   if (ranks_ > limits_.max_log_event_ranks)
     return;

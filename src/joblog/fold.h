@@ -15,11 +15,11 @@
 
 namespace postflight {
 
-// Ranks gathered in any order, each as often as it likes.
+// Collects ranks in any order, with duplicates.
 class RankBag {
  public:
   void add(Rank rank);
-  // Each once, in rising order.
+  // Without duplicates.
   std::vector<Rank> sorted();
   bool empty() const { return ranks_.empty(); }
 
@@ -30,28 +30,28 @@ class RankBag {
   std::size_t tidied_ = 32;
 };
 
-// What is told of an event by lines that mean the same.
+// An event and what all lines that report it say.
 struct FoldedEvent {
   LogEvent event;  // of the first line, without `ranks`
   std::optional<LogTime> order;
   std::size_t file = 0;
-  // By how they are known, see RankSource; `event.rank` likewise.
+  // Indexed by RankSource; `rank_source` is that of `event.rank`.
   RankSource rank_source = RankSource::kNone;
   std::array<RankBag, 4> ranks;
-  bool unattributed = false;  // some line said no rank
+  bool unattributed = false;  // some line has no rank
 };
 
-// Puts events that differ in rank, process or moment only together, and keeps
-// the first of each. What goes past the limits is counted, not kept.
+// Joins events that differ only in rank, process or time, and keeps the first
+// of each. Events beyond the limits are counted, not kept.
 class LogFold {
  public:
   explicit LogFold(const Limits& limits) : limits_(limits) {}
 
-  // `ranks` are those of the event's lines, known from `source`.
+  // `ranks` are those of the event's lines, and `source` how they are known.
   void add(const LogEvent& event, std::optional<LogTime> order,
            std::size_t file, RankSource source, std::span<const Rank> ranks);
 
-  // How many ranks there is still room for.
+  // How many more ranks may be kept.
   std::uint64_t ranks_left() const {
     return limits_.max_log_event_ranks -
            std::min(limits_.max_log_event_ranks, ranks_);
@@ -68,8 +68,8 @@ class LogFold {
   std::uint64_t dropped_ = 0;
 };
 
-// Whether `a` comes before `b`: by time where both have one, else by file and
-// line. Events with a time come first.
+// Orders by time where both have one, else by file and line. Events with a time
+// come first.
 bool comes_before(const FoldedEvent& a, const FoldedEvent& b);
 
 }  // namespace postflight

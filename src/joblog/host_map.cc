@@ -10,7 +10,7 @@
 namespace postflight {
 namespace {
 
-constexpr std::size_t kQuoted = 80;  // what an error shows of a line
+constexpr std::size_t kQuoted = 80;  // bytes of a line that an error quotes
 
 // A number up to the largest rank.
 std::optional<std::uint32_t> count_in(std::string_view text) {
@@ -87,14 +87,14 @@ std::optional<std::string_view> task_counts(std::string_view word) {
   return std::nullopt;
 }
 
-// Slurm's variables, those that say it best first.
+// Slurm's variables, the most specific first.
 constexpr std::array<std::string_view, 3> kNodeVariables = {
     "slurm_step_nodelist", "slurm_job_nodelist", "slurm_nodelist"};
 constexpr std::array<std::string_view, 3> kTaskVariables = {
     "slurm_step_tasks_per_node", "slurm_tasks_per_node",
     "slurm_ntasks_per_node"};
 
-// A text of which the most telling one is kept.
+// The text from the most specific of several variables.
 struct Best {
   std::string_view text;
   std::size_t place = std::string_view::npos;
@@ -122,11 +122,11 @@ class HostMapBuilder {
 
   Result<> read_line(std::string_view line, std::uint64_t number);
   Result<HostMap> finish();
-  // The line that an error of finish() is about; 0 if it is about them all.
+  // The line that an error from finish() refers to; 0 if it is the whole text.
   std::uint64_t line() const { return line_; }
 
  private:
-  // A host whose ranks follow those of the one before.
+  // A host whose ranks follow those of the host before it.
   struct Listed {
     std::uint32_t host = 0;
     std::optional<std::uint32_t> ranks;
@@ -155,8 +155,8 @@ class HostMapBuilder {
   Best nodes_;
   Best tasks_;
   std::uint64_t line_ = 0;
-  std::uint64_t list_line_ = 0;  // a list that says no number of ranks
-  // Where the header of a table has them.
+  std::uint64_t list_line_ = 0;  // of a list without a number of ranks
+  // Columns of a table with a header.
   std::optional<std::size_t> rank_column_;
   std::optional<std::size_t> host_column_;
 };
@@ -168,7 +168,7 @@ Result<std::uint32_t> HostMapBuilder::host_number(std::string_view host) {
   TRY(check_host(host));
   if (map_.hosts_.size() >= limits_.max_listed_hosts)
     return fail(ErrorKind::kRefused,
-                "there are more than the {} hosts that are allowed",
+                "more than {} hosts are listed, the most allowed",
                 limits_.max_listed_hosts);
   const auto next = static_cast<std::uint32_t>(map_.hosts_.size());
   map_.hosts_.emplace_back(host);
@@ -179,7 +179,7 @@ Result<std::uint32_t> HostMapBuilder::host_number(std::string_view host) {
 Result<> HostMapBuilder::check_host(std::string_view host) const {
   if (!is_host_expression(host) || host.find_first_of("[],") != host.npos ||
       host.size() > 255)
-    return fail(ErrorKind::kUsage, "'{}' is no name of a host",
+    return fail(ErrorKind::kUsage, "'{}' is not a valid host name",
                 host.substr(0, kQuoted));
   return {};
 }
@@ -188,13 +188,13 @@ Result<> HostMapBuilder::list_host(std::string_view host,
                                    std::optional<std::uint32_t> ranks) {
   if (!map_.places_.empty())
     return fail(ErrorKind::kUsage,
-                "'{}' comes without a rank, the lines before with one",
+                "'{}' has no rank, but the lines before it do",
                 host.substr(0, kQuoted));
   if (const std::size_t at = host.rfind('@'); at != host.npos)
-    host.remove_prefix(at + 1);  // a user's name
+    host.remove_prefix(at + 1);  // user@host
   if (listed_.size() >= limits_.max_listed_ranks)
     return fail(ErrorKind::kRefused,
-                "there are more than the {} ranks that are allowed",
+                "more than {} ranks are listed, the most allowed",
                 limits_.max_listed_ranks);
   listed_.push_back({TRY(host_number(host)), ranks});
   return {};
@@ -204,7 +204,7 @@ Result<> HostMapBuilder::add_places(std::uint32_t first, std::uint32_t count,
                                     std::uint32_t host) {
   if (count > limits_.max_listed_ranks - map_.places_.size())
     return fail(ErrorKind::kRefused,
-                "there are more than the {} ranks that are allowed",
+                "more than {} ranks are listed, the most allowed",
                 limits_.max_listed_ranks);
   for (std::uint32_t i = 0; i < count; ++i)
     map_.places_.push_back({{static_cast<std::int32_t>(first + i)}, host});
@@ -215,7 +215,7 @@ Result<> HostMapBuilder::map_ranks(std::string_view ranks,
                                    std::string_view host) {
   if (!listed_.empty())
     return fail(ErrorKind::kUsage,
-                "'{}' comes with a rank, the lines before without",
+                "'{}' has a rank, but the lines before it do not",
                 host.substr(0, kQuoted));
   const std::uint32_t where = TRY(host_number(host));
   for (std::string_view rest = ranks; !rest.empty();) {
@@ -232,7 +232,7 @@ Result<> HostMapBuilder::map_ranks(std::string_view ranks,
   return {};
 }
 
-// "NAME=value" of Slurm, as env prints it; other variables tell nothing.
+// "NAME=value" as env prints it. Only Slurm's variables matter.
 Result<bool> HostMapBuilder::read_variable(std::string_view line) {
   if (line.starts_with("export "))
     line = trimmed(line.substr(7));
@@ -275,7 +275,7 @@ Result<> HostMapBuilder::read_slots(
       continue;
     slots = count_in(fields[i].substr(6));
     if (!slots)
-      return fail(ErrorKind::kUsage, "'{}' is no number of slots",
+      return fail(ErrorKind::kUsage, "'{}' is not a valid number of slots",
                   fields[i].substr(0, kQuoted));
   }
   return list_host(fields[0], slots);
@@ -343,8 +343,8 @@ Result<> HostMapBuilder::read_fields(
   if (!spaced)
     return read_word(line);
   return fail(ErrorKind::kUsage,
-              "'{}' is none of \"host slots=8\", \"rank host\", \"host "
-              "0-7\" and \"node[1-4] x8\"",
+              "'{}' is not valid: give \"host slots=8\", \"rank host\", \"host "
+              "0-7\" or \"node[1-4] x8\"",
               line.substr(0, kQuoted));
 }
 
@@ -360,7 +360,7 @@ Result<> HostMapBuilder::read_line(std::string_view line,
   return read_fields(fields, line);
 }
 
-// Gives every listed host its number of ranks.
+// Sets the number of ranks of every listed host.
 Result<> HostMapBuilder::count_listed() {
   line_ = 0;
   const auto uncounted = static_cast<std::size_t>(std::ranges::count_if(
@@ -383,8 +383,8 @@ Result<> HostMapBuilder::count_listed() {
   if (list_line_ != 0) {
     line_ = list_line_;
     return fail(ErrorKind::kUsage,
-                "the node list does not say how many ranks a host has; add "
-                "them as in \"node[1-4] x8\"");
+                "the node list does not say how many ranks each host has: add "
+                "the number, as in \"node[1-4] x8\"");
   }
   for (Listed& one : listed_)
     one.ranks = one.ranks.value_or(1);
@@ -395,8 +395,8 @@ Result<> HostMapBuilder::deal_evenly() {
   if (*world_size_ % listed_.size() != 0 ||
       *world_size_ > limits_.max_listed_ranks)
     return fail(ErrorKind::kUsage,
-                "{} ranks can't be dealt out evenly to {} hosts; say how many "
-                "each has, as in \"node1 slots=8\"",
+                "{} ranks cannot be divided evenly among {} hosts: give the "
+                "number for each, as in \"node1 slots=8\"",
                 *world_size_, listed_.size());
   for (Listed& one : listed_)
     one.ranks = static_cast<std::uint32_t>(*world_size_ / listed_.size());
@@ -416,7 +416,7 @@ Result<HostMap> HostMapBuilder::finish() {
     next += *one.ranks;
   }
   if (map_.places_.empty())
-    return fail(ErrorKind::kUsage, "there is no host and rank in it");
+    return fail(ErrorKind::kUsage, "no hosts are listed");
   std::ranges::sort(map_.places_);
   map_.places_.erase(std::unique(map_.places_.begin(), map_.places_.end()),
                      map_.places_.end());
@@ -440,17 +440,15 @@ Result<HostMap> read_host_map(std::string_view text,
   std::uint64_t number = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    Result<> read = builder.read_line(rest.substr(0, end), ++number);
-    if (!read)
-      return tl::unexpected(
-          std::move(read).error().in(fmt::format("line {}", number)));
+    ++number;
+    TRY(builder.read_line(rest.substr(0, end), number)
+            .in(fmt::format("line {}", number)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   Result<HostMap> map = builder.finish();
-  if (!map && builder.line() != 0)
-    return tl::unexpected(
-        std::move(map).error().in(fmt::format("line {}", builder.line())));
-  return map;
+  if (builder.line() == 0)
+    return map;
+  return std::move(map).in(fmt::format("line {}", builder.line()));
 }
 
 std::string_view HostMap::host_of(Rank rank) const {

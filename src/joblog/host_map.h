@@ -19,13 +19,13 @@ class HostMap {
  public:
   // Empty for a rank that is not listed. Valid while the HostMap lives.
   std::string_view host_of(Rank rank) const;
-  // In rising order; empty for a host that is not listed.
+  // Sorted; empty for a host that is not listed.
   std::vector<Rank> ranks_on(std::string_view host) const;
-  // The rank that is number `local` on `host`, counted from 0. On a job of one
-  // host, no name is needed.
+  // The rank with local rank `local` on `host`. With only one host, its name
+  // may be empty.
   std::optional<Rank> rank_at(std::string_view host, std::int32_t local) const;
 
-  // In the order of the list, each once.
+  // In the order of the list, without duplicates.
   const std::vector<std::string>& hosts() const { return hosts_; }
   std::size_t size() const { return places_.size(); }
 
@@ -46,21 +46,21 @@ class HostMap {
   std::vector<Place> by_host_;  // by host, then rank
 };
 
-// Reads what --hosts was given: the text of a file, or a Slurm node list.
+// Reads a list of hosts: the text of a file, or a Slurm node list.
 //
 //   node1 slots=8          a hostfile, as for mpirun and deepspeed; also
-//   node2:8                "host:slots", or a host for each rank, a line each
+//   node2:8                "host:slots", or one host per line for each rank
 //
-//   5 node1                a rank and its host, either first, with spaces,
-//   node2,8-15             commas or tabs between; also ranges of ranks
+//   5 node1                a rank and its host in either order, separated by
+//   node2,8-15             spaces, commas or tabs; also ranges of ranks
 //
-//   node[001-004,007] x8   Slurm's lists with tasks per node: "x8",
+//   node[001-004,007] x8   a Slurm node list with tasks per node: "x8",
 //                          "ntasks-per-node=8", "8(x4),4", on the same line
-//                          or the next, also as the variables
+//                          or the next; also the variables
 //                          SLURM_JOB_NODELIST= and SLURM_TASKS_PER_NODE=
 //
-// What follows a # is a comment. Where a list does not say how many ranks a
-// host has, `world_size` ranks are dealt out evenly, if it is known.
+// A # starts a comment. If a list does not say how many ranks each host has,
+// `world_size` ranks are divided evenly, if it is known.
 Result<HostMap> read_host_map(std::string_view text,
                               std::optional<std::uint64_t> world_size = {},
                               const Limits& limits = {});

@@ -16,7 +16,8 @@
 namespace postflight {
 namespace {
 
-// The bytes that were read to tell how a file is compressed, and the rest.
+// The first bytes of a file, already read to detect its compression, followed
+// by the rest.
 class RejoinedSource : public Source {
  public:
   RejoinedSource(Bytes front, Source& rest) : front_(front), rest_(rest) {}
@@ -70,7 +71,7 @@ void JobLogReader::scan_lines(Source& source, const std::string& file,
     if (!more)
       log_.findings.push_back(
           {"log_damaged", Severity::kWarning,
-           fmt::format("the log was read up to line {} only: {}",
+           fmt::format("the log could only be read up to line {}: {}",
                        lines.number(), more.error().message()),
            file});
     if (!more || !*more)
@@ -97,8 +98,8 @@ Result<> JobLogReader::scan(const std::string& file, LogScanner& scanner) {
   return {};
 }
 
-// The rank behind torchrun's local one. The host is that of the line or the
-// file, or else the node whose number Slurm put before the line.
+// The global rank for torchrun's local rank. The host is that of the line or
+// the file, or else the node whose number Slurm put before the line.
 std::optional<Rank> JobLogReader::look_up(const LogEvent& event,
                                           const LogScanner& scanner,
                                           const LogName& name) const {
@@ -114,8 +115,7 @@ std::optional<Rank> JobLogReader::look_up(const LogEvent& event,
   return options_.hosts->rank_at(host, local->value);
 }
 
-// Decides which of the ranks that a file offers for an event are to be
-// believed.
+// Decides which of the ranks that a file gives for an event to use.
 void JobLogReader::attribute(FoldedEvent& folded, const LogScanner& scanner,
                              const LogName& name) const {
   const auto bag = [&](RankSource source) -> RankBag& {
@@ -176,8 +176,8 @@ Result<> JobLogReader::read(const std::string& file, const LogName& name,
   return {};
 }
 
-// The first event is the earliest, unless some other file has no times to
-// compare it with.
+// The first event is the earliest, unless another file has no times to compare
+// with.
 void JobLogReader::mark_earliest(std::vector<FoldedEvent>& events) const {
   if (events.empty())
     return;
@@ -209,9 +209,10 @@ JobLog JobLogReader::finish(std::span<const std::string> files) {
   if (dropped_ > 0)
     log_.findings.push_back(
         {"log_events_dropped", Severity::kNote,
-         fmt::format("{} further lines are left out: only {} events of a kind "
-                     "are kept",
-                     dropped_, options_.limits.max_log_events),
+         fmt::format(
+             "{} more lines are omitted: at most {} events of each kind "
+             "are kept",
+             dropped_, options_.limits.max_log_events),
          ""});
   return std::move(log_);
 }

@@ -15,22 +15,22 @@ namespace postflight {
 
 // What a job's logs say about its end.
 struct JobLog {
-  // By time where lines have one, else by file and line. One is marked as the
-  // earliest unless logs without times leave that open. Hosts' clocks are
-  // trusted.
+  // Sorted by time where lines have one, else by file and line. One is marked
+  // as the earliest, unless logs without times make that uncertain. The clocks
+  // of different hosts are assumed to agree.
   std::vector<LogEvent> events;
   std::vector<Finding> findings;  // damaged files, events beyond the limits
-  std::uint64_t lines = 0;        // read in all
+  std::uint64_t lines = 0;        // in all files
 };
 
 struct JobLogOptions {
-  // Where torchrun's local ranks are looked up; may be null.
+  // Maps torchrun's local ranks to ranks; may be null.
   const HostMap* hosts = nullptr;
   Limits limits = {};
 };
 
-// Reads logs, plain or compressed, line by line. Any bytes are a log. An error
-// if a file can't be opened; of one that is damaged, what lies before.
+// Reads logs, plain or compressed, line by line. Any bytes are accepted. Fails
+// if a file cannot be opened; a damaged file is read up to the damage.
 Result<JobLog> read_job_logs(std::span<const std::string> files,
                              const JobLogOptions& options = {});
 

@@ -9,10 +9,10 @@
 namespace postflight {
 namespace {
 
-// More prefixes than that, one after the other, are none.
+// No real line has more.
 constexpr int kMaxPrefixes = 8;
-constexpr std::size_t kMaxLabel = 7;  // digits of srun's
-constexpr std::size_t kMaxTag = 200;  // bytes of a prefix in brackets
+constexpr std::size_t kMaxLabel = 7;  // digits of srun's label
+constexpr std::size_t kMaxTag = 200;  // bytes of a bracketed prefix
 
 bool is_host(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
@@ -32,7 +32,7 @@ std::size_t digits_at(std::string_view text, std::size_t at) {
   return end - at;
 }
 
-// A colour of the terminal.
+// An SGR escape sequence.
 bool take_colour(std::string_view& text) {
   if (!text.starts_with("\x1b["))
     return false;
@@ -66,7 +66,7 @@ bool take_torch(LogLine& line) {
   return true;
 }
 
-// "[1,3]<stderr>:", also with the job's name before
+// "[1,3]<stderr>:", perhaps with the job's name before it
 bool take_mpirun(LogLine& line) {
   const std::string_view front = line.text.substr(0, kMaxTag);
   const std::size_t close = front.find("]<std");
@@ -140,7 +140,7 @@ bool take_pdsh(LogLine& line) {
   return true;
 }
 
-// "node1 kernel:" or "node1 python[17]:", as behind the time in syslog
+// "node1 kernel:" or "node1 python[17]:", which follow the time in syslog
 void take_syslog_host(LogLine& line) {
   const std::string_view front = line.text.substr(0, kMaxTag);
   const std::size_t space = front.find(' ');
@@ -155,7 +155,7 @@ void take_syslog_host(LogLine& line) {
   line.text.remove_prefix(colon + 2);
 }
 
-// Only in these forms does a host follow.
+// The forms of time that a host follows.
 bool is_syslog_time(std::string_view text) {
   return text.size() > 10 &&
          (text[10] == 'T' || (is_letter(text[0]) && is_letter(text[1])));

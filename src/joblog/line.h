@@ -14,26 +14,26 @@ namespace postflight {
 enum class RankSource : std::uint8_t {
   kNone,
   kGroup,  // "[Rank 3]" in a message: the rank in some process group
-  kLabel,  // a launcher's label; one of srun may be a node's number instead
-  kLine,   // what torch or mpirun say themselves
+  kLabel,  // a launcher's label; srun's may be a node's number
+  kLine,   // from torch or mpirun
 };
 
-// A line of a job's log without what launchers and loggers put before it. Its
-// views point into the line that was read.
+// A line of a job's log, split into the prefixes of launchers and loggers and
+// the text. Its views point into the line that was read.
 struct LogLine {
-  // What follows the prefixes, with its indentation.
+  // Without the prefixes, with its indentation.
   std::string_view text;
   std::optional<Rank> rank;
   RankSource rank_source = RankSource::kNone;
-  std::optional<Rank> label;       // srun's label, whatever the rank is
-  std::optional<Rank> local_rank;  // torchrun's: the place on its host
+  std::optional<Rank> label;  // srun's label, even if `rank` is known otherwise
+  std::optional<Rank> local_rank;  // torchrun's: its index on its host
   std::string_view host;
   std::optional<LogTime> time;
-  // Lines of one process have the same, as far as their prefixes tell.
+  // The same for all lines of one process, as far as their prefixes tell.
   std::uint64_t process = 0;
 };
 
-// Where in a log something was said, and by whom.
+// Where in a log something is, and who wrote it.
 struct LogOrigin {
   std::optional<Rank> rank;
   RankSource rank_source = RankSource::kNone;
@@ -41,17 +41,17 @@ struct LogOrigin {
   std::optional<Rank> task;  // Slurm's
   std::string host;
   std::optional<LogTime> time;
-  // The same, or else that of the last line before that had one.
+  // The same, or else the time of the last line before it that has one.
   std::optional<LogTime> order;
   std::uint64_t line = 0;
 };
 
-// Knows "[rank3]:" (torch), "[default3]:" (torchrun), "3: " (srun -l),
-// "[1,3]<stderr>:" (mpirun), "(Worker pid=7, ip=10.0.0.1)" (Ray), "node1: "
-// before one of these (pdsh), times, and "node1 kernel:" behind them.
+// Recognises "[rank3]:" (torch), "[default3]:" (torchrun), "3: " (srun -l),
+// "[1,3]<stderr>:" (mpirun), "(Worker pid=7, ip=10.0.0.1)" (Ray), a host and a
+// colon before one of these (pdsh), times, and "node1 kernel:" after a time.
 LogLine read_log_line(std::string_view line);
 
-// The number at the front of a text, if it could be a rank.
+// The number at the start of a text, if it fits a rank.
 std::optional<Rank> leading_rank(std::string_view text);
 
 }  // namespace postflight

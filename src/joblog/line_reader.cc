@@ -17,15 +17,15 @@ LineReader::LineReader(Source& source, std::size_t max_line)
 Result<bool> LineReader::fill() {
   const Taken taken = TRY(source_.read(buffer_));
   if (taken.would_block())
-    return fail(ErrorKind::kIo, "nothing more to read for now");
+    return fail(ErrorKind::kIo, "no data is available yet");
   rest_ = as_text(Bytes(buffer_).first(taken.count));
   before_feed_ = rest_.substr(0, rest_.find('\n'));
   return taken.count > 0;
 }
 
 std::size_t LineReader::end_of_line() {
-  // Thousands of progress bars may stand before a line feed: it is searched
-  // for once.
+  // There may be thousands of progress bars before a line feed, so that is
+  // searched for only once.
   const char* const feed = before_feed_.data() + before_feed_.size();
   const auto bytes = static_cast<std::size_t>(feed - rest_.data());
   return std::min(rest_.substr(0, bytes).find('\r'), bytes);
@@ -46,7 +46,7 @@ Result<bool> LineReader::next() {
       if (!more || !*more) {
         if (!pending || pending_.empty())
           return more;
-        // The error, if it is one, is found again by the next call.
+        // If it is an error, the next call reports it.
         line_ = pending_;
         return true;
       }

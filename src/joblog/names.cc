@@ -11,7 +11,7 @@
 namespace postflight {
 namespace {
 
-// The last parts of a path, from the last to the first.
+// The last parts of a path, the last one first.
 std::array<std::string_view, 3> last_parts(std::string_view path) {
   std::array<std::string_view, 3> parts;
   for (std::string_view& part : parts) {
@@ -26,7 +26,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// These come before numbers that are not ranks.
+// Whether a number in the name counts something other than ranks.
 bool counts_something_else(const std::string& name) {
   constexpr std::array<std::string_view, 9> kWords = {
       "slurm", "job", "node", "host", "step", "gpu", "attempt", "epoch", "run"};

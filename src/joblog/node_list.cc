@@ -12,9 +12,9 @@
 namespace postflight {
 namespace {
 
-// Enough for any host; a number with more digits is no node's.
+// More digits than any node's number has.
 constexpr std::size_t kMaxDigits = 18;
-// What DNS allows for a host's full name.
+// The limit of DNS.
 constexpr std::size_t kMaxHostName = 255;
 
 std::optional<std::uint64_t> host_number(std::string_view text) {
@@ -28,17 +28,17 @@ std::optional<std::uint64_t> host_number(std::string_view text) {
   return value;
 }
 
-// The numbers of one bracket, first to last, in at least `width` digits.
+// first-last in a bracket, padded to `width` digits.
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   std::size_t width = 0;
 };
 
-// A part of a name: a fixed text, or what a bracket stands for.
+// A part of a name: literal text or a bracket.
 struct Part {
   std::string_view text;
-  std::vector<Range> ranges;  // empty: `text`
+  std::vector<Range> ranges;  // empty: literal
 
   std::uint64_t count() const {
     std::uint64_t sum = 0;
@@ -51,7 +51,7 @@ struct Part {
 tl::unexpected<Error> too_many_hosts(std::string_view list,
                                      const Limits& limits) {
   return fail(ErrorKind::kRefused,
-              "'{}' stands for more than the {} hosts that are allowed",
+              "'{}' brings the list to more than {} hosts, the most allowed",
               list.substr(0, 80), limits.max_listed_hosts);
 }
 
@@ -79,7 +79,7 @@ Result<std::vector<Part>> read_parts(std::string_view name,
     const std::size_t open = rest.find('[');
     const std::string_view text = rest.substr(0, open);
     if (text.find(']') != text.npos)
-      return fail(ErrorKind::kUsage, "the node list '{}' has a ] without its [",
+      return fail(ErrorKind::kUsage, "the node list '{}' has a ] without a [",
                   name.substr(0, 80));
     if (!text.empty())
       parts.push_back({text, {}});
@@ -87,7 +87,7 @@ Result<std::vector<Part>> read_parts(std::string_view name,
       break;
     const std::size_t close = rest.find(']', open);
     if (close == rest.npos)
-      return fail(ErrorKind::kUsage, "the node list '{}' has a [ without its ]",
+      return fail(ErrorKind::kUsage, "the node list '{}' has a [ without a ]",
                   name.substr(0, 80));
     Part part;
     std::uint64_t hosts = 0;
@@ -105,7 +105,7 @@ Result<std::vector<Part>> read_parts(std::string_view name,
   return parts;
 }
 
-// The texts that a bracket stands for, or the one of a fixed part.
+// What a bracket expands to, or the literal text.
 std::vector<std::string> texts_of(const Part& part) {
   if (part.ranges.empty())
     return {std::string(part.text)};
@@ -121,7 +121,7 @@ Result<> expand_name(std::string_view name, const Limits& limits,
   const std::vector<Part> parts = TRY(read_parts(name, limits));
   std::uint64_t count = 1;
   for (const Part& part : parts) {
-    // Both factors are at most max_listed_hosts, so this can't overflow for
+    // Both factors are at most max_listed_hosts, so this cannot overflow for
     // any sensible limit.
     count *= part.count();
     if (count > limits.max_listed_hosts - hosts.size())
@@ -138,8 +138,7 @@ Result<> expand_name(std::string_view name, const Limits& limits,
     names = std::move(longer);
     if (names.front().size() > kMaxHostName)
       return fail(ErrorKind::kUsage,
-                  "the name '{}...' is longer than the {} bytes a host's may "
-                  "have",
+                  "the host name '{}...' is longer than {} bytes",
                   names.front().substr(0, 80), kMaxHostName);
   }
   std::ranges::move(names, std::back_inserter(hosts));
@@ -197,10 +196,10 @@ Result<std::vector<std::uint32_t>> expand_task_counts(std::string_view text,
     }
     if (!tasks || !times || *times == 0)
       return fail(ErrorKind::kUsage,
-                  "'{}' is no number of tasks per node; it looks like 8 or "
+                  "'{}' is not a valid number of tasks per node: give 8 or "
                   "8(x4),2",
                   item.substr(0, 80));
-    // A single number is meant for every host.
+    // A single number applies to every host.
     if (single && counts.empty() && rest.empty())
       times = hosts;
     if (*times > hosts - counts.size())
@@ -211,8 +210,8 @@ Result<std::vector<std::uint32_t>> expand_task_counts(std::string_view text,
     if (*tasks > limits.max_listed_ranks ||
         (sum += *tasks * *times) > limits.max_listed_ranks)
       return fail(ErrorKind::kRefused,
-                  "the tasks per node '{}' come to more than the {} ranks that "
-                  "are allowed",
+                  "the tasks per node '{}' add up to more than {} ranks, the "
+                  "most allowed",
                   text.substr(0, 80), limits.max_listed_ranks);
     counts.insert(counts.end(), *times, static_cast<std::uint32_t>(*tasks));
   }

@@ -13,7 +13,8 @@ namespace {
 
 using enum LogEventKind;
 
-// What a word found in a line says, if the rest of the line agrees.
+// A phrase that marks an event, and the function that reads the line around it
+// and returns false if it means something else.
 struct Word {
   std::string_view text;
   LogEventKind kind;
@@ -46,7 +47,7 @@ std::optional<Rank> rank_behind(std::string_view text, std::string_view part) {
 }
 
 // "[Rank 3]", "[PG 0 Rank 3]" or "[PG ID 0 PG GUID 0(default_pg) Rank 3]"
-// before a message. In other groups the number is the place in the group.
+// before a message. In other groups the number is the rank in that group.
 std::optional<Rank> rank_in_brackets(std::string_view before) {
   constexpr std::size_t kFar = 200;
   if (before.size() > kFar)
@@ -258,7 +259,7 @@ bool read_srun(std::string_view text, LogMatch& match) {
   return true;
 }
 
-// The most telling first: a line may have several.
+// The most specific first: a line may have several.
 constexpr std::array kLogWords = {
     Word{"Watchdog caught collective operation timeout", kCollectiveTimeout,
          read_timeout},
@@ -313,7 +314,7 @@ constexpr std::size_t pair_of(char a, char b) {
          static_cast<unsigned char>(b);
 }
 
-// The first two bytes of all words, to pass over nearly every byte quickly.
+// The first two bytes of all phrases, to skip nearly every byte quickly.
 const std::bitset<65536>& word_starts() {
   static const std::bitset<65536> starts = [] {
     std::bitset<65536> set;
@@ -326,7 +327,7 @@ const std::bitset<65536>& word_starts() {
 
 constexpr std::size_t kAbsent = std::string_view::npos;
 
-// Where each word is first in the text; false if there is none at all.
+// Where each phrase first occurs in the text; false if none does.
 bool find_words(std::string_view text,
                 std::array<std::size_t, kLogWords.size()>& places) {
   const std::bitset<65536>& starts = word_starts();

@@ -10,7 +10,7 @@
 
 namespace postflight {
 
-// Tasks of Slurm, which are ranks or nodes.
+// Slurm's tasks, which are ranks or nodes.
 struct TaskRange {
   Rank first;
   Rank last;
@@ -18,24 +18,24 @@ struct TaskRange {
   bool operator==(const TaskRange&) const = default;
 };
 
-// What one line says by itself. Views point into it.
+// What one line says on its own. Views point into it.
 struct LogMatch {
   LogEventKind kind = LogEventKind::kTraceback;
   std::string_view message;
   std::string_view host;
-  // The rank in "[Rank 3]": a rank of the whole job only if the group is not
-  // known to be another.
+  // The rank in "[Rank 3]", unless it is known to be that of another group than
+  // the whole job.
   std::optional<Rank> group_rank;
-  // Whom the line is about, where that is not who wrote it.
+  // The rank that the line is about, if another wrote it.
   std::optional<Rank> rank;
   std::vector<TaskRange> tasks;
   std::optional<Rank> local_rank;
   std::optional<std::int64_t> number;
-  std::optional<std::int64_t> process;  // an id of the system
-  std::size_t at = 0;                   // where in the text it was found
+  std::optional<std::int64_t> process;  // its pid
+  std::size_t at = 0;                   // offset in the text
 };
 
-// Looks for the known messages in the text of a line, the most telling first.
+// Looks for known messages in the text of a line, the most specific first.
 std::optional<LogMatch> match_log_text(std::string_view text);
 
 }  // namespace postflight

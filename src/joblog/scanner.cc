@@ -7,7 +7,7 @@ namespace {
 
 using enum LogEventKind;
 
-// One line of text without the terminal's colours.
+// The start of a text, without escape sequences for colours.
 std::string message_of(std::string_view text, const Limits& limits) {
   std::string message;
   for (std::size_t i = 0;
@@ -24,8 +24,8 @@ std::string message_of(std::string_view text, const Limits& limits) {
   return message;
 }
 
-// "[E1115 13:05:06.1 ProcessGroupNCCL.cpp:607] ", where a progress bar left
-// the line unfinished and so the time is not at its front.
+// "[E1115 13:05:06.1 ProcessGroupNCCL.cpp:607] ", where a progress bar
+// before it has left the time in the middle of the line.
 std::optional<LogTime> time_inside(std::string_view before) {
   constexpr std::size_t kFar = 200;
   if (before.size() > kFar)
@@ -76,7 +76,7 @@ void LogScanner::note_time(LogTime time) {
 void LogScanner::note(const LogLine& line) {
   if (line.time)
     note_time(*line.time);
-  // One task a node, with torchrun below it.
+  // One task per node, which runs torchrun.
   if (line.local_rank)
     tasks_are_nodes_ = true;
   if (line.rank_source != RankSource::kLine)
@@ -126,7 +126,7 @@ void LogScanner::add_match(const LogMatch& match, const LogLine& line,
     origin.rank_source = RankSource::kGroup;
   }
   if (match.local_rank) {
-    // What a launcher says of one of its processes: it has no rank itself.
+    // A launcher reports on one of its processes; it has no rank itself.
     origin.rank.reset();
     origin.rank_source = RankSource::kNone;
     origin.local_rank = match.local_rank;
@@ -148,7 +148,8 @@ void LogScanner::add_failure(const WorkerFailure& failure) {
                                     failure.process)
                       : failure.reason;
   tasks_are_nodes_ = true;
-  // The list is printed when all is over, so its times are no later line's.
+  // The list is printed at the very end, so its times do not apply to later
+  // lines.
   if (failure.origin.time && !last_time_)
     note_time(*failure.origin.time);
   if (summarised_.size() < limits_.max_log_event_ranks)
@@ -158,7 +159,7 @@ void LogScanner::add_failure(const WorkerFailure& failure) {
 
 void LogScanner::add_tracebacks() {
   for (Traceback& traceback : tracebacks_.take_ended()) {
-    // The launcher's own is told by its summary.
+    // The launcher's own traceback is covered by its summary.
     if (is_launcher(traceback.exception)) {
       tasks_are_nodes_ = true;
       continue;
@@ -208,7 +209,7 @@ void LogScanner::take(std::string_view text, std::uint64_t number) {
   if (taken)
     return;
   const std::optional<LogMatch> match = match_log_text(line.text);
-  // A summary's reasons were told with their failures.
+  // The reasons in a summary were added with their failures.
   if (match && !(match->kind == kKilled && match->process &&
                  summarised_.contains(*match->process)))
     add_match(*match, line, std::move(origin));
@@ -221,7 +222,7 @@ void LogScanner::finish() {
     if (!summarised_.contains(ended.process))
       add(std::move(ended.event), ended.origin);
   ended_.clear();
-  // What was said before the first line with a time belongs before it.
+  // Lines before the first with a time precede it.
   for (FoldedEvent& folded : fold_.events())
     if (!folded.order)
       folded.order = first_time_;

@@ -30,17 +30,16 @@ class LogScanner {
 
   std::vector<FoldedEvent>& events() { return fold_.events(); }
   std::uint64_t dropped() const { return fold_.dropped(); }
-  // Slurm's tasks are nodes with several ranks each, or can't be told to be
-  // ranks.
+  // Slurm's tasks are nodes with several ranks each, or may be.
   bool tasks_are_nodes() const { return tasks_are_nodes_; }
-  // The rank of all lines that say one, if there is just one.
+  // The one rank of all lines that have a rank.
   std::optional<Rank> only_rank() const { return only_rank_; }
   bool has_ranks() const { return has_ranks_; }
   // The first time with a year.
   std::optional<LogTime> full_time() const { return full_time_; }
 
  private:
-  // What launchers say when a worker ends and again in their summary.
+  // What a launcher reports when a worker ends, and again in its summary.
   struct Ended {
     LogEvent event;
     LogOrigin origin;
@@ -49,7 +48,7 @@ class LogScanner {
 
   void note(const LogLine& line);
   void note_time(LogTime time);
-  // `ranks` are those of the origin if there are none.
+  // Without `ranks`, the origin's is used.
   void add(LogEvent event, const LogOrigin& origin,
            std::vector<Rank> ranks = {});
   void add_match(const LogMatch& match, const LogLine& line, LogOrigin origin);

@@ -11,9 +11,9 @@ namespace postflight {
 namespace {
 
 constexpr std::int64_t kDay = 86'400 * kNanosecondsPerSecond;
-constexpr int kYearOfNone = 1972;  // has a 29 February
+constexpr int kYearOfNone = 1972;  // a leap year
 
-// Reads a text front to back; each step says whether it found what it takes.
+// Reads a text from the front; each function returns whether it matched.
 struct Reader {
   std::string_view rest;
 
@@ -37,7 +37,7 @@ struct Reader {
     return true;
   }
 
-  // One of some names with three letters, counted from 1.
+  // One of several three-letter names, counted from 1.
   bool name(std::string_view names, int& value) {
     for (std::size_t i = 0; i + 3 <= names.size(); i += 3)
       if (rest.starts_with(names.substr(i, 3))) {
@@ -58,7 +58,7 @@ struct Civil {
   int second = 0;
   std::int64_t fraction = 0;  // nanoseconds
 
-  // A leap second is one.
+  // Allows a leap second.
   bool valid() const {
     return year >= 1970 && year < 2200 && month >= 1 && month <= 12 &&
            day >= 1 && day <= 31 && hour < 24 && minute < 60 && second <= 60;
@@ -115,7 +115,7 @@ bool read_full(Reader& reader, Civil& time) {
   return true;
 }
 
-// Nov 15 13:05:06, perhaps with the day of the week before and the year behind
+// Nov 15 13:05:06, perhaps with the weekday before and the year after
 bool read_named(Reader& reader, Civil& time, bool& has_year) {
   int ignored = 0;
   if (reader.name("MonTueWedThuFriSatSun", ignored) && !reader.take(" "))

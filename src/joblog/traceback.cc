@@ -8,11 +8,11 @@ namespace postflight {
 namespace {
 
 constexpr std::string_view kHeader = "Traceback (most recent call last)";
-// Lines of others, or of a long message, before we stop waiting.
+// Unrelated lines, or lines of a long message, after which a traceback ends.
 constexpr std::uint32_t kPatience = 100;
 
 std::size_t indentation_of(std::string_view text) {
-  // The bars are those of exception groups.
+  // Exception groups draw bars.
   return std::min(text.find_first_not_of(" \t|+"), text.size());
 }
 
@@ -22,7 +22,7 @@ bool is_name(char c) {
 }
 
 // "RuntimeError: ...", "KeyboardInterrupt", "__main__.Odd: ...". Not "INFO:"
-// or whatever else another process writes in between.
+// or other output in between.
 bool is_exception(std::string_view text) {
   const std::size_t size = static_cast<std::size_t>(
       std::ranges::find_if_not(text, is_name) - text.begin());

@@ -15,19 +15,19 @@ namespace postflight {
 struct Traceback {
   LogOrigin origin;       // of its first line
   std::string exception;  // "KeyError: 'x'"; empty if the log ends before it
-  std::string cause;      // the exception that it began with, if another
+  std::string cause;      // the exception that started the chain, if another
   std::string frame;      // "train.py:212"
 };
 
-// Finds tracebacks among the lines of many processes, which may be mixed as
-// long as each line says whose it is.
+// Finds tracebacks in the lines of many processes, which may be interleaved as
+// long as prefixes tell them apart.
 class TracebackReader {
  public:
   explicit TracebackReader(const Limits& limits) : limits_(limits) {}
 
-  // True if the line is part of a traceback and so says nothing by itself.
+  // True if the line is part of a traceback and needs no further look.
   bool take(const LogLine& line, const LogOrigin& origin);
-  // Ends all that are open.
+  // Ends all open tracebacks.
   void finish();
   // Those that ended since the last call.
   std::vector<Traceback> take_ended() { return std::exchange(ended_, {}); }
@@ -37,9 +37,9 @@ class TracebackReader {
     Traceback traceback;
     std::size_t indentation = 0;
     bool has_exception = false;
-    bool chained = false;      // what follows is another of the same chain
+    bool chained = false;      // another of the same chain follows
     bool user_frame = false;   // `frame` is not a library's
-    std::uint32_t others = 0;  // lines since that are not part of it
+    std::uint32_t others = 0;  // lines since then that are not part of it
   };
 
   bool take_inside(Open& open, std::string_view text);

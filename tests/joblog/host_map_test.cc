@@ -58,9 +58,8 @@ std::string node_list_error(std::string_view list) {
 
 TEST(NodeList, SaysWhatIsWrong) {
   EXPECT_EQ(node_list_error("a[1-"),
-            "the node list 'a[1-' has a [ without its ]");
-  EXPECT_EQ(node_list_error("a1]"),
-            "the node list 'a1]' has a ] without its [");
+            "the node list 'a[1-' has a [ without a ]");
+  EXPECT_EQ(node_list_error("a1]"), "the node list 'a1]' has a ] without a [");
   EXPECT_EQ(node_list_error("a[]"),
             "'' in the node list 'a[]' is neither a number nor a range");
   EXPECT_EQ(node_list_error("a[1-x]"),
@@ -72,8 +71,7 @@ TEST(NodeList, SaysWhatIsWrong) {
 
 TEST(NodeList, RefusesToGrowWithoutEnd) {
   const char* const more =
-      " stands for more than the 100000 hosts that are "
-      "allowed";
+      " brings the list to more than 100000 hosts, the most allowed";
   EXPECT_EQ(node_list_error("a[0-999999999999]"),
             std::string("'a[0-999999999999]'") + more);
   EXPECT_EQ(node_list_error("a[0-999]b[0-999]c[0-999]"),
@@ -81,8 +79,8 @@ TEST(NodeList, RefusesToGrowWithoutEnd) {
   EXPECT_EQ(node_list_error("a[0-99999],b"), std::string("'b'") + more);
   EXPECT_EQ(node_list_error("a[0-99999]"), "");
   EXPECT_EQ(node_list_error(std::string(300, 'a')),
-            "the name '" + std::string(80, 'a') +
-                "...' is longer than the 255 bytes a host's may have");
+            "the host name '" + std::string(80, 'a') +
+                "...' is longer than 255 bytes");
 }
 
 TEST(TaskCounts, AreForEachHost) {
@@ -104,11 +102,11 @@ TEST(TaskCounts, MustFitTheHosts) {
   EXPECT_EQ(error("8(x5)"),
             "the tasks per node '8(x5)' are for more than the 4 hosts listed");
   EXPECT_EQ(error("8(x18446744073709551615)"),
-            "'8(x18446744073709551615)' is no number of tasks per node; it "
-            "looks like 8 or 8(x4),2");
+            "'8(x18446744073709551615)' is not a valid number of tasks per "
+            "node: give 8 or 8(x4),2");
   EXPECT_EQ(error("1000000(x4)"),
-            "the tasks per node '1000000(x4)' come to more than the 1000000 "
-            "ranks that are allowed");
+            "the tasks per node '1000000(x4)' add up to more than 1000000 "
+            "ranks, the most allowed");
 }
 
 TEST(HostMap, ReadsAHostfile) {
@@ -123,15 +121,15 @@ TEST(HostMap, ReadsAHostForEachRank) {
   EXPECT_EQ(read("a\nb\na\nb"), "a 0,2; b 1,3");
 }
 
-TEST(HostMap, DealsRanksOutEvenlyWhereNobodySaysHowMany) {
+TEST(HostMap, DividesRanksEvenlyWithoutCounts) {
   EXPECT_EQ(read("a\nb\n"), "a 0; b 1");
   EXPECT_EQ(read("a\nb\n", 8), "a 0-3; b 4-7");
   EXPECT_EQ(read("node[1-2]", 4), "node1 0-1; node2 2-3");
   // Here every line is a rank, whatever the number of them.
   EXPECT_EQ(read("a\na\nb\n", 9), "a 0-1; b 2");
   EXPECT_EQ(read("a\nb\n", 9),
-            "9 ranks can't be dealt out evenly to 2 hosts; say how many each "
-            "has, as in \"node1 slots=8\"");
+            "9 ranks cannot be divided evenly among 2 hosts: give the number "
+            "for each, as in \"node1 slots=8\"");
 }
 
 TEST(HostMap, ReadsRanksAndHosts) {
@@ -189,34 +187,35 @@ TEST(HostMap, FindsRanksByTheirPlaceOnAHost) {
 }
 
 TEST(HostMap, SaysWhichLineIsWrong) {
-  EXPECT_EQ(read(""), "there is no host and rank in it");
-  EXPECT_EQ(read("# nothing\n"), "there is no host and rank in it");
+  EXPECT_EQ(read(""), "no hosts are listed");
+  EXPECT_EQ(read("# nothing\n"), "no hosts are listed");
   EXPECT_EQ(read("a slots=2\nb slots=x\n"),
-            "line 2: 'slots=x' is no number of slots");
+            "line 2: 'slots=x' is not a valid number of slots");
   EXPECT_EQ(read("a 0\nb\n"),
-            "line 2: 'b' comes without a rank, the lines before with one");
+            "line 2: 'b' has no rank, but the lines before it do");
   EXPECT_EQ(read("a\nb 1\n"),
-            "line 2: 'b' comes with a rank, the lines before without");
+            "line 2: 'b' has a rank, but the lines before it do not");
   EXPECT_EQ(read("a 0\nb 0\n"), "rank 0 is on both a and b");
   EXPECT_EQ(read("a 5-3\n"), "line 1: '5-3' is neither a rank nor a range");
-  EXPECT_EQ(read("a b c\n"),
-            "line 1: 'a b c' is none of \"host slots=8\", \"rank host\", "
-            "\"host 0-7\" and \"node[1-4] x8\"");
+  EXPECT_EQ(
+      read("a b c\n"),
+      "line 1: 'a b c' is not valid: give \"host slots=8\", \"rank host\", "
+      "\"host 0-7\" or \"node[1-4] x8\"");
   EXPECT_EQ(read("x\n\nnode[1-2]\n"),
-            "line 3: the node list does not say how many ranks a host has; "
-            "add them as in \"node[1-4] x8\"");
+            "line 3: the node list does not say how many ranks each host has: "
+            "add the number, as in \"node[1-4] x8\"");
   EXPECT_EQ(read("node[1-2]\n\n8(x3)\n"),
             "line 3: the tasks per node '8(x3)' are for more than the 2 hosts "
             "listed");
-  EXPECT_EQ(read("a\x01 0\n"), "line 1: 'a\x01' is no name of a host");
+  EXPECT_EQ(read("a\x01 0\n"), "line 1: 'a\x01' is not a valid host name");
   EXPECT_EQ(read("a 0-4000000000"),
             "line 1: '0-4000000000' is neither a rank nor a range");
   EXPECT_EQ(read("a 0-2000000000"),
-            "line 1: there are more than the 1000000 ranks that are allowed");
+            "line 1: more than 1000000 ranks are listed, the most allowed");
   EXPECT_EQ(read("a slots=2000000000"),
-            "there are more than the 1000000 ranks that are allowed");
+            "more than 1000000 ranks are listed, the most allowed");
   EXPECT_EQ(read("a\nb\nc\n", {}, {.max_listed_hosts = 2}),
-            "line 3: there are more than the 2 hosts that are allowed");
+            "line 3: more than 2 hosts are listed, the most allowed");
 }
 
 // Nothing to check but that it comes back, and keeps its promises.

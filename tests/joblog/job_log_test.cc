@@ -342,7 +342,7 @@ TEST_F(JobLogFiles, KeepsToItsLimits) {
   EXPECT_EQ(ranks, 5U);
   ASSERT_EQ(log->findings.size(), 1U);
   EXPECT_EQ(log->findings[0].message,
-            "666 further lines are left out: only 10 events of a kind are "
+            "666 more lines are omitted: at most 10 events of each kind are "
             "kept");
 }
 
