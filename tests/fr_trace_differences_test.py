@@ -305,8 +305,8 @@ all_reduce(input_sizes=[[8]], state=completed)
         said = self.said(ranks, code=1)
         self.assertEqual(
             said, "AssertionError: Missing dump files from ranks {3}\n"
-            "(--allow-incomplete-ranks goes on without them; 'postflight trace "
-            f"{self.folder}' says who waits for them)\n")
+            "(--allow-incomplete-ranks continues without them; 'postflight trace "
+            f"{self.folder}' shows who waits for them)\n")
         self.assertIn("we missed FR dumps from ranks ({3})",
                       self.said(ranks, "--allow-incomplete-ranks"))
 

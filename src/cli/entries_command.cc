@@ -63,28 +63,27 @@ void declare(CommandArguments& arguments, EntriesOptions& options) {
                    "Only these ranks: 0-15,32-1016:8");
   arguments
       .option("--groups", options.selection.groups, "GLOB,...",
-              "Only groups of this name or description (*, ?, [a-z])")
+              "Only groups whose name or description matches (*, ?, [a-z])")
       .separated_by(',');
   arguments
       .option("--operations", options.selection.operations, "GLOB,...",
-              "Only rows with such an operation (*, ?, [a-z])")
+              "Only rows with an operation that matches (*, ?, [a-z])")
       .separated_by(',');
   arguments
       .option("--states", options.selection.states,
               "scheduled,started,completed,unknown",
-              "Only rows with such a state")
+              "Only rows with an entry in one of these states")
       .separated_by(',')
       .one_of({"scheduled", "started", "completed", "unknown"});
   arguments.option("--sequences", options.selection.sequences, "NUMBERS",
                    "Only these sequence numbers: 100-200, 1400-");
   arguments.option("--last", options.grid.last, "N",
-                   "Only the last rows of each group");
+                   "Only the last N rows of each group");
   arguments.flag("--stacks", options.grid.stacks,
-                 "Number the stacks of the calls and list them");
-  arguments.flag("--no-pager", options.no_pager,
-                 "Don't show it in $PAGER or less");
+                 "Number the call stacks and list them");
+  arguments.flag("--no-pager", options.no_pager, "Do not use $PAGER or less");
   arguments.option("--sqlite", options.sqlite, "FILE",
-                   "Also write all of the job into an SQLite database");
+                   "Also write all entries to an SQLite database");
 }
 
 }  // namespace
@@ -94,18 +93,18 @@ Command entries_command() {
       .name = "entries",
       .sentence =
           "Shows the entries of flight-recorder dumps, all ranks side by "
-          "side.\nA table for each group, a row for each sequence number; "
-          "ranks that look the same share a column.",
+          "side.\nThere is a table per group and a row per sequence number; "
+          "identical ranks share a column.",
       .examples = {{"postflight entries dumps/", "everything"},
                    {"postflight entries dumps/ --last 5", "how it ended"},
                    {"postflight entries dumps/ --states scheduled",
-                    "what did not start"},
+                    "what never started"},
                    {"postflight entries dumps/ --ranks 0-63:8 --groups 'dp*'",
                     "some ranks and groups"},
                    {"postflight entries dumps/ --sqlite job.db --last 1",
                     "a database to query"},
                    {"postflight entries --json dumps/ | jq .name",
-                    "a line for each entry"}},
+                    "one line per entry"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<EntriesOptions>();
         declare(arguments, *options);

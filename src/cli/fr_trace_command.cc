@@ -44,7 +44,7 @@ struct FrTraceOptions {
   bool our_exit_code = false;
 };
 
-// torchfrtrace's exit codes: 0 whatever it finds, 1 if it could not look.
+// torchfrtrace's exit codes: 0 whatever it finds, 1 if it fails.
 constexpr Exit kTheirWell = Exit::kWell;
 constexpr Exit kTheirCouldNotLook = Exit::kFound;
 
@@ -91,8 +91,7 @@ class FrTrace {
   Result<> check_options() const {
     if (session_.options().json && options_.just_entries)
       return fail(ErrorKind::kUsage,
-                  "-j answers in text only; 'postflight entries --json {}' "
-                  "has the entries in JSON",
+                  "-j has no JSON form: use 'postflight entries --json {}'",
                   options_.folder);
     if (options_.ranks && !options_.just_entries)
       return fail(ErrorKind::kUsage,
@@ -150,12 +149,12 @@ class FrTrace {
       return {};
     return fail(ErrorKind::kIo,
                 "AssertionError: Missing dump files from ranks {}\n"
-                "(--allow-incomplete-ranks goes on without them; 'postflight "
-                "trace {}' says who waits for them)",
+                "(--allow-incomplete-ranks continues without them; 'postflight "
+                "trace {}' shows who waits for them)",
                 rank_set_python(missing), options_.folder);
   }
 
-  // What -o has and more, for anything but Python.
+  // The tables of -o and more, for programs in any language.
   Result<> write_tables(const Job& job) {
     const CollectiveTable table = match_collectives(job);
     if (options_.sqlite)
@@ -216,55 +215,56 @@ Command fr_trace_command() {
   return {
       .name = "fr-trace",
       .sentence =
-          "Says what torchfrtrace says of a folder of flight-recorder dumps.\n"
-          "It takes torchfrtrace's options, prints its report on stderr and "
-          "ends with 0 whatever it finds, but is right where that is wrong: "
-          "docs/differences.md.",
-      .examples =
-          {{"postflight fr-trace dumps/", "which collectives don't match"},
-           {"postflight fr-trace -j dumps/", "all entries, side by side"},
-           {"postflight fr-trace -v -o jobs.db dumps/",
-            "tables and a database"},
-           {"postflight fr-trace --exit-code --stdout dumps/", "for a script"}},
+          "Prints torchfrtrace's report on a folder of flight-recorder dumps.\n"
+          "It takes torchfrtrace's options, prints to stderr and exits with 0 "
+          "whatever it finds, but corrects its mistakes: docs/differences.md.",
+      .examples = {{"postflight fr-trace dumps/", "mismatched collectives"},
+                   {"postflight fr-trace -j dumps/",
+                    "all entries, side by side"},
+                   {"postflight fr-trace -v -o jobs.db dumps/",
+                    "tables and a database"},
+                   {"postflight fr-trace --exit-code --stdout dumps/",
+                    "for a script"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<FrTraceOptions>();
         arguments.positional(
             "DIR", options->folder,
-            "Folder with one dump a rank, named <prefix><rank>");
-        arguments.option("-p,--prefix", options->prefix, "TEXT",
-                         "What stands before the rank in names; else inferred");
+            "Folder with one dump per rank, named <prefix><rank>");
+        arguments.option(
+            "-p,--prefix", options->prefix, "TEXT",
+            "The text before the rank in names; inferred if absent");
         arguments.flag("-j,--just_print_entries", options->just_entries,
-                       "Print the entries of all ranks side by side, no more");
+                       "Only print the entries of all ranks side by side");
         arguments
             .option("--selected-ranks", options->ranks, "RANK...",
                     "With -j: only these ranks")
             .several();
         arguments
             .option("--pg-filters", options->groups, "NAME...",
-                    "With -j: only groups of these names or descriptions")
+                    "With -j: only groups with these names or descriptions")
             .several();
         arguments.flag("--print_stack_trace", options->stacks,
-                       "With -j: also a table of all stacks");
+                       "With -j: also print a table of all stacks");
         arguments.flag("--allow-incomplete-ranks", options->allow_incomplete,
-                       "Go on if ranks left no dump");
+                       "Continue if dumps of some ranks are missing");
         arguments.option("--mismatch_cap", options->mismatch_cap, "COUNT",
-                         "Give a group up after this many mismatches (10)");
+                         "Stop after this many mismatches in a group (10)");
         arguments.flag("-v,--verbose", options->verbose,
-                       "Also what is not finished, debug lines and all tables");
+                       "Also print unfinished entries and all tables");
         arguments.option("-o,--output", options->output, "FILE",
-                         "Write the tables as a pickle for Python with torch");
+                         "Write the tables as a pickle, for Python with torch");
         arguments.option("--sqlite", options->sqlite, "FILE",
-                         "Write all of the job into an SQLite database");
+                         "Write all entries to an SQLite database");
         arguments.flag("--transform-ft", options->transform_ft,
-                       "The dumps are of torchft: make its ranks global");
+                       "Convert the ranks of torchft replicas to global ranks");
         arguments.option("--group-world-size", options->replica_size, "COUNT",
-                         "Ranks of one torchft replica, for --transform-ft");
+                         "Ranks per torchft replica, for --transform-ft");
         arguments.flag("--stdout", options->to_stdout,
-                       "Print on standard output instead of stderr");
+                       "Print to standard output instead of stderr");
         arguments.flag("--exit-code", options->our_exit_code,
-                       "End with 1 if anything is reported, 2 if it failed");
+                       "Exit with 1 if anything is reported, 2 on failure");
         arguments.threads("COUNT",
-                          "Threads to read with; else one a processor");
+                          "How many threads to use (one per processor)");
         return [options](Session& session) {
           return FrTrace(*options, session).run();
         };

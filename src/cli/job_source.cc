@@ -9,12 +9,12 @@ namespace postflight {
 
 void add_job_source(CommandArguments& arguments, JobSource& source) {
   arguments.positional("DIR", source.paths,
-                       "Folders, files or patterns with the dumps of one job");
+                       "Folders, files or globs: the dumps of one job");
   arguments.option("-p,--prefix", source.prefix, "TEXT",
-                   "What stands before the rank in the names of the dumps");
+                   "The text before the rank in the names of the dumps");
   arguments.option("--rank-pattern", source.rank_pattern, "REGEX",
-                   "A regular expression whose first group is the rank");
-  arguments.threads("N", "How many files to read at once (all processors)");
+                   "Finds the rank in a name, as its first group");
+  arguments.threads("N", "How many threads to use (one per processor)");
 }
 
 Result<std::vector<std::string>> dump_paths(const JobSource& source) {

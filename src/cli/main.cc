@@ -6,10 +6,10 @@
 #include "cli/command.h"
 
 int main(int argc, char** argv) {
-  // Before any other thread, so that all inherit its signal mask.
+  // Before any other thread starts, so that all inherit its signal mask.
   const postflight::Result<postflight::InterruptGuard> guard =
       postflight::InterruptGuard::start([] {});
-  // Without it a file that shrinks ends us, which is no worse than no answer.
+  // If it cannot be started, a file that shrinks ends the program.
   const postflight::Result<postflight::TruncationGuard> truncation =
       postflight::TruncationGuard::start();
   try {

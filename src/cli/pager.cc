@@ -18,8 +18,8 @@
 namespace postflight {
 namespace {
 
-// The environment of this process, with less told to keep colours, to quit if
-// one screen is enough and to leave the text there, unless it is told better.
+// The environment of this process. Unless $LESS is set, less keeps colours (R),
+// quits if one screen is enough (F) and leaves the text there (X).
 std::vector<std::string> pager_environment(const Environment& environment) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -83,8 +83,8 @@ std::unique_ptr<Pager> Pager::start(const Environment& environment) {
   const std::optional<std::string> wanted = environment("PAGER");
   if (wanted && (wanted->empty() || *wanted == "cat"))
     return nullptr;
-  // A socket rather than a pipe: writing to one that nobody reads any more can
-  // be told not to raise a signal.
+  // A socket rather than a pipe: MSG_NOSIGNAL suppresses SIGPIPE when the
+  // reader has exited.
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return nullptr;

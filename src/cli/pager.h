@@ -11,20 +11,19 @@
 
 namespace postflight {
 
-// Another program that shows a long text: what $PAGER says, else less, which
-// ends at once if the text fits on the screen. Until it has ended, an interrupt
-// from the keyboard is for it alone.
+// Another program that shows a long text: $PAGER, else less, which exits at
+// once if the text fits on the screen. While it runs, SIGINT is left to it.
 class Pager {
  public:
-  // Nothing if $PAGER is "cat" or empty, or if the program can't be started.
+  // nullptr if $PAGER is "cat" or empty, or the program cannot be started.
   static std::unique_ptr<Pager> start(const Environment& environment);
 
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
-  // Waits until the user has read enough.
+  // Waits until the user leaves it.
   ~Pager();
 
-  // False once the pager has gone: the rest of the text is not wanted.
+  // False once the pager has exited; the rest of the text is not needed.
   bool write(std::string_view text);
 
  private:
@@ -32,7 +31,7 @@ class Pager {
 
   Descriptor input_;
   pid_t process_;
-  void (*previous_)(int);  // what an interrupt did before
+  void (*previous_)(int);  // the handler of SIGINT before
 };
 
 }  // namespace postflight

@@ -12,12 +12,12 @@ namespace {
 
 // --json, --color and --quiet, which every command takes.
 void add_common_options(CommandArguments& arguments, CommonOptions& options) {
-  arguments.flag("--json", options.json, "Answer in JSON");
+  arguments.flag("--json", options.json, "Print JSON");
   arguments
       .option("--color", options.color, "auto|always|never",
               "When to use colour")
       .one_of({"auto", "always", "never"});
-  arguments.flag("-q,--quiet", options.quiet, "No progress");
+  arguments.flag("-q,--quiet", options.quiet, "Show no progress line");
 }
 
 // What the command line asks for, with fr-trace's options as argparse reads
@@ -45,7 +45,7 @@ int run_program(int argc, char** argv) {
       .examples = {{"postflight trace dumps/", "who is at fault for a hang?"},
                    {"postflight ckpt ls model.pt", "what is in a checkpoint?"},
                    {"postflight pickle model.pt", "what would loading it run?"},
-                   {"postflight trace --help", "all about one command"}},
+                   {"postflight trace --help", "help on one command"}},
       .declare = {},
       .commands = {trace_command(), fr_trace_command(), entries_command(),
                    ckpt_command(), pickle_command(), profile_command(),

@@ -55,12 +55,12 @@ int Session::finish(Exit exit) {
       TruncationGuard::shrunk_files();
   if (!shrunk.empty())
     complain(fmt::format(
-        "{} became shorter while it was read, so that what was said of it may "
-        "be wrong; is it still being written?",
+        "{} became shorter while it was being read, so the answer may be "
+        "wrong; is it still being written?",
         shrunk.front().string()));
   if (!write_failed_)
     return static_cast<int>(shrunk.empty() ? exit : Exit::kCouldNotLook);
-  complain(fmt::format("cannot write the answer to standard output: {}",
+  complain(fmt::format("cannot write to standard output: {}",
                        std::generic_category().message(error)));
   return static_cast<int>(Exit::kCouldNotLook);
 }

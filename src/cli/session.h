@@ -37,7 +37,7 @@ struct CommonOptions {
   std::string color = "auto";  // or "always", "never"
 };
 
-// What a command has to work with: where its answer goes and what it can show.
+// What a command works with: options, terminal, standard output and stderr.
 class Session {
  public:
   explicit Session(const CommonOptions& options);
@@ -47,17 +47,17 @@ class Session {
   // What the command passes to the library. Valid while the Session lives.
   const Context& context() const { return context_; }
 
-  // A progress line on stderr, as the options and the terminal allow it.
+  // A progress line on stderr, if the options and the terminal allow one.
   std::unique_ptr<Progress> progress(ProgressOptions options) const;
 
-  // Writes to stdout. The first failure is kept for finish().
+  // Writes to stdout. finish() reports a failure.
   void print(std::string_view text);
   // One line on stderr, escaped: "postflight: rank 3: ...".
   void complain(std::string_view message) const;
   void complain(const Error& error) const { complain(error.message()); }
 
-  // Flushes stdout; `exit`, or kCouldNotLook if the answer could not be
-  // written in full, or files shrank while they were read.
+  // Flushes stdout. Returns `exit`, or kCouldNotLook if the answer could not be
+  // written completely or files shrank while they were read.
   int finish(Exit exit);
 
  private:

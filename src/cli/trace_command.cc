@@ -34,9 +34,9 @@ void write_nodes(const Job& job, const Verdict& verdict, Session& session) {
   for (const std::string& host : hosts)
     session.print(host + "\n");
   if (hosts.empty() && !verdict.culprits.empty())
-    session.complain(fmt::format(
-        "the hosts of ranks {} are not known: give them with --hosts",
-        rank_set_text(verdict.culprits)));
+    session.complain(
+        fmt::format("the hosts of ranks {} are unknown: give them with --hosts",
+                    rank_set_text(verdict.culprits)));
 }
 
 Result<> write_answer(const JobEvidence& evidence,
@@ -86,33 +86,36 @@ Command trace_command() {
       .name = "trace",
       .sentence =
           "Says which rank a hung job waits for, why, and where in its code.\n"
-          "It reads the flight-recorder dumps that each rank left, pickle or "
-          "JSON. Exit 0 if the job is healthy, 1 if not.",
+          "It reads the flight-recorder dumps of all ranks, pickle or JSON. "
+          "Exits with 0 if the job is healthy, 1 if not.",
       .examples = {{"postflight trace dumps/", "who is at fault?"},
-                   {"postflight trace dumps/ --rank 5", "one rank's story"},
-                   {"postflight trace dumps/ --group dp_0", "one group's"},
+                   {"postflight trace dumps/ --rank 5", "what one rank did"},
+                   {"postflight trace dumps/ --group dp_0",
+                    "the ranks of one group"},
                    {"postflight trace dumps/ --json | jq .verdict",
-                    "for a program"},
-                   {"postflight trace", "dumps in the usual places"}},
+                    "for other programs"},
+                   {"postflight trace", "dumps in the default places"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<TraceOptions>();
         add_job_source(arguments, options->source);
         arguments.option("--rank", options->rank, "N",
-                         "Tell what this rank did and waits for");
+                         "Show what this rank did and is waiting for");
         arguments.option("--group", options->group, "G",
-                         "Tell how the members of this group stand");
+                         "Show the state of each member of this group");
         arguments.option("--hosts", options->hosts, "FILE",
-                         "Which ranks ran where: a hostfile, or Slurm's node "
+                         "The hosts of the ranks: a hostfile, or a Slurm node "
                          "list with tasks per node");
         arguments.option("--log", options->logs, "FILE",
-                         "The job's logs; what they say is put beside the "
-                         "verdict");
+                         "A log of the job, to show its errors with the "
+                         "verdict; may be repeated");
         arguments.option("--sqlite", options->sqlite, "FILE",
-                         "Write all entries to a database, too");
+                         "Also write all entries to an SQLite database");
         arguments.flag("--all", options->all, "Show all rows and findings");
-        arguments.flag("--nodes", options->nodes,
-                       "Print only the hosts of those at fault, one a line");
-        arguments.flag("--strict", options->strict, "Exit 1 for warnings, too");
+        arguments.flag(
+            "--nodes", options->nodes,
+            "Print only the hosts of the ranks at fault, one per line");
+        arguments.flag("--strict", options->strict,
+                       "Exit with 1 for warnings, too");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

@@ -30,7 +30,7 @@ std::optional<std::string> suggestion(std::string_view typed,
   if (typed.size() > kLongestWord)
     return std::nullopt;
   std::optional<std::string> best;
-  // Half the letters wrong is another word.
+  // If half the letters differ, it is another word.
   std::size_t least = std::max<std::size_t>(typed.size() / 2, 2);
   for (const std::string& word : words) {
     const bool completes = typed.size() > 2 && word.starts_with(typed);

@@ -7,7 +7,7 @@
 
 namespace postflight {
 
-// The word that `typed` was most likely meant to be; nothing if none is near.
+// The word that was most likely meant; nothing if none is close to `typed`.
 std::optional<std::string> suggestion(std::string_view typed,
                                       std::span<const std::string> words);
 
