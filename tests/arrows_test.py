@@ -49,7 +49,8 @@ BELOW = {
     "profile/engine": ["base", "profile/agent", "profile/process",
                        "profile/log", "profile/native", "profile/python",
                        "profile/phase"],
-    "profile/compile": ["base", "profile/phase", "profile/engine"],
+    "profile/compile": ["base", "profile/process", "profile/log",
+                        "profile/phase", "profile/engine"],
     "report": ["base", "json", "pickle", "stream/"],
     "report/pickle": ["base", "json", "pickle", "checkpoint/", "report"],
     "report/checkpoint": ["base", "json", "pickle", "checkpoint/", "report"],
@@ -102,7 +103,6 @@ OLD_CYCLES = [
     {"flight/matching/call_signature", "flight/matching/collective_table"},
     {"flight/model/dump", "flight/model/dump_value",
      "flight/model/recorder_dump"},
-    {"profile/compile/options", "profile/compile/run_identity"},
 ]
 
 HEADER_LINES = 250

@@ -16,12 +16,12 @@
 #include "base/pattern.h"
 #include "base/temporary_folder.h"
 #include "cli/command.h"
-#include "profile/compile/run_identity.h"
 #include "profile/engine/agent_image.h"
 #include "profile/engine/external_engine.h"
 #include "profile/engine/launch.h"
 #include "profile/engine/sampling_interval.h"
 #include "profile/phase/helper.h"
+#include "profile/process/identity.h"
 #include "report/profile/report.h"
 
 namespace postflight {

@@ -11,6 +11,7 @@
 
 #include "profile/compile/run_identity.h"
 #include "profile/engine/sampling_interval.h"
+#include "profile/process/identity.h"
 
 namespace postflight {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/pattern.h"
-#include "profile/compile/run_identity.h"
 #include "profile/engine/sampling_interval.h"
+#include "profile/process/identity.h"
 
 namespace postflight {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -117,21 +116,6 @@ Result<std::string> ask(std::string_view command, const std::string& url,
 
 }  // namespace
 
-std::int32_t rank_from(const Environment& environment) {
-  for (const char* const name :
-       {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"}) {
-    const std::optional<std::string> text = environment(name);
-    if (!text || text->empty())
-      continue;
-    std::int32_t rank = -1;
-    const char* const end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data(), end, rank);
-    if (error == std::errc() && stop == end && rank >= 0)
-      return rank;
-  }
-  return -1;
-}
-
 std::string run_identifier(std::time_t now, pid_t pid, std::string_view host,
                            std::int32_t rank) {
   std::tm parts = {};
@@ -142,12 +126,6 @@ std::string run_identifier(std::time_t now, pid_t pid, std::string_view host,
   if (rank >= 0)
     text += fmt::format("_rank{}", rank);
   return text;
-}
-
-std::string host_name() {
-  std::array<char, 256> name = {};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 std::string file_url(std::string_view path) {

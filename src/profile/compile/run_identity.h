@@ -7,20 +7,13 @@
 
 #include <sys/types.h>
 
-#include "base/environment.h"
-#include "base/error.h"
 #include "base/log.h"
 
 namespace postflight {
 
-// The rank of this process by RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK; -1 if
-// none of them is a number.
-std::int32_t rank_from(const Environment& environment);
-
 // "2026-11-15-17:02:33_4711_node3_rank7": what tells one run from all others.
 std::string run_identifier(std::time_t now, pid_t pid, std::string_view host,
                            std::int32_t rank);
-std::string host_name();
 
 // "file:///tmp/a%20b.pflog" of an absolute path.
 std::string file_url(std::string_view path);
