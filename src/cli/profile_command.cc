@@ -17,9 +17,9 @@
 #include "base/temporary_folder.h"
 #include "cli/command.h"
 #include "profile/engine/agent_image.h"
-#include "profile/engine/external_engine.h"
 #include "profile/engine/launch.h"
 #include "profile/engine/sampling_interval.h"
+#include "profile/engine/sampling_loop.h"
 #include "profile/phase/helper.h"
 #include "profile/process/identity.h"
 #include "report/profile/report.h"
@@ -207,7 +207,7 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
     interrupts.heard(signal, from_terminal, launched);
   });
 
-  ExternalEngine engine(engine_options, log);
+  SamplingLoop engine(engine_options, log);
   engine.add(options.pid ? *options.pid : launched);
   const std::unique_ptr<Progress> progress =
       options.pid ? session.progress({.label = "Profiling"}) : nullptr;

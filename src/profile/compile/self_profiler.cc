@@ -26,7 +26,7 @@ SelfProfiler::SelfProfiler(const PhaseProfilerOptions& options,
   engine.sampling.mode = ProfileMode::kCpu;
   engine.sampling.most_frames = options.stack_max_len;
   engine.sampling.phases = phases;
-  engine_ = std::make_unique<ExternalEngine>(engine, log_);
+  engine_ = std::make_unique<SamplingLoop>(engine, log_);
   engine_->add(::getpid());
   thread_ = std::jthread([this] {
     // What cannot be written is missing in the file; stop() says that nothing

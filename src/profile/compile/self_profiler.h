@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "profile/compile/phase_profiler.h"
-#include "profile/engine/external_engine.h"
+#include "profile/engine/sampling_loop.h"
 
 namespace postflight {
 
@@ -36,7 +36,7 @@ class SelfProfiler final : public PhaseProfiler {
   bool wait_for_phase();
 
   ProfileLogWriter log_;
-  std::unique_ptr<ExternalEngine> engine_;
+  std::unique_ptr<SamplingLoop> engine_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int phases_ = 0;

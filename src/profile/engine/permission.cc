@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "profile/engine/external_engine.h"
+#include "profile/engine/sampling_loop.h"
 #include "profile/process/map.h"
 
 namespace postflight {

@@ -13,8 +13,8 @@
 #include "base/temporary_folder.h"
 #include "profile/engine/agent_image.h"
 #include "profile/engine/agent_ring.h"
-#include "profile/engine/external_engine.h"
 #include "profile/engine/handler_times.h"
+#include "profile/engine/sampling_loop.h"
 #include "profile/phase/helper.h"
 #include "profile/python_child.h"
 
@@ -261,12 +261,12 @@ class AgentTest : public ::testing::TestWithParam<std::string> {
     const std::filesystem::path path = folder->path() / "log";
     Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
     EXPECT_TRUE(log);
-    ExternalEngine engine({.interval = interval,
-                           .sampling = {.phases = folder->path(),
-                                        .agent = true,
-                                        .interval = interval,
-                                        .native = native}},
-                          *log);
+    SamplingLoop engine({.interval = interval,
+                         .sampling = {.phases = folder->path(),
+                                      .agent = true,
+                                      .interval = interval,
+                                      .native = native}},
+                        *log);
     engine.add(child.pid());
     EXPECT_TRUE(engine.run(
         [&] { return engine.samples() < samples && !child.has_ended(); }));

@@ -1,4 +1,4 @@
-#include "profile/engine/external_engine.h"
+#include "profile/engine/sampling_loop.h"
 
 #include <algorithm>
 #include <atomic>
@@ -263,9 +263,9 @@ class FastPrograms : public ::testing::TestWithParam<std::string> {
     const std::filesystem::path path = folder->path() / "log";
     Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
     EXPECT_TRUE(log);
-    ExternalEngine engine({.interval = std::chrono::milliseconds(1),
-                           .sampling = {.most_frames = 1000}},
-                          *log);
+    SamplingLoop engine({.interval = std::chrono::milliseconds(1),
+                         .sampling = {.most_frames = 1000}},
+                        *log);
     engine.add(child.pid());
     EXPECT_TRUE(engine.run([&engine] { return engine.samples() < 700; }));
     return read_log(path);
@@ -328,7 +328,7 @@ TEST_P(FastPrograms, AreReadToAnyDepth) {
   EXPECT_GE(static_cast<std::size_t>(good) * 100, profile.samples.size() * 95);
 }
 
-TEST(ExternalEngine, FollowsChildren) {
+TEST(SamplingLoop, FollowsChildren) {
   PythonChild child("/usr/bin/python3", R"(import os, subprocess, sys
 def in_child():
     print("ready") or sys.stdin.readline()
@@ -344,9 +344,9 @@ in_parent()
   const std::filesystem::path path = folder->path() / "log";
   Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
   ASSERT_TRUE(log);
-  ExternalEngine engine({.interval = std::chrono::milliseconds(1),
-                         .sampling = {.mode = ProfileMode::kWall}},
-                        *log);
+  SamplingLoop engine({.interval = std::chrono::milliseconds(1),
+                       .sampling = {.mode = ProfileMode::kWall}},
+                      *log);
   engine.add(child.pid());
   ASSERT_TRUE(engine.run([&engine] { return engine.samples() < 200; }));
   const Profile profile = read_log(path);
@@ -412,7 +412,7 @@ class PhasesOfPrograms : public ::testing::TestWithParam<std::string> {
     EngineOptions options = {
         .interval = std::chrono::milliseconds(1),
         .sampling = {.mode = ProfileMode::kWall, .phases = folder->path()}};
-    ExternalEngine engine(options, *log);
+    SamplingLoop engine(options, *log);
     engine.add(child.pid());
     EXPECT_TRUE(engine.run([&] {
       static_cast<void>(log->flush());
@@ -550,7 +550,7 @@ TEST(SelfProfiler, SamplesThisProcess) {
   EXPECT_EQ(profile.texts[profile.phases[1].frame_id], "0/0");
 }
 
-TEST(ExternalEngine, SaysWhyAProcessMayNotBeRead) {
+TEST(SamplingLoop, SaysWhyAProcessMayNotBeRead) {
   const Result<> nobody = check_permission(INT32_MAX);
   ASSERT_FALSE(nobody);
   EXPECT_EQ(nobody.error().message(), "there is no process 2147483647");

@@ -30,10 +30,10 @@ struct EngineOptions {
 };
 
 // Samples a process and those it starts, from outside, into a log.
-class ExternalEngine {
+class SamplingLoop {
  public:
   // `log` has to outlive it.
-  ExternalEngine(const EngineOptions& options, ProfileLogWriter& log);
+  SamplingLoop(const EngineOptions& options, ProfileLogWriter& log);
 
   void add(pid_t pid);
   // Samples until all processes have ended, the time is over or `go_on`, asked

@@ -1,4 +1,4 @@
-#include "profile/engine/external_engine.h"
+#include "profile/engine/sampling_loop.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -34,24 +34,23 @@ void sleep_until(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-ExternalEngine::ExternalEngine(const EngineOptions& options,
-                               ProfileLogWriter& log)
+SamplingLoop::SamplingLoop(const EngineOptions& options, ProfileLogWriter& log)
     : options_(options), log_(log) {}
 
-void ExternalEngine::Counts::add(const SampledProcess& process) {
+void SamplingLoop::Counts::add(const SampledProcess& process) {
   lost += process.ring() == nullptr ? 0 : process.ring()->lost();
   unproven += process.unproven();
   handler_times.add(process.handler_times());
 }
 
-void ExternalEngine::add(pid_t pid) {
+void SamplingLoop::add(pid_t pid) {
   auto& process = processes_[pid];
   if (process == nullptr)
     process = std::make_unique<SampledProcess>(pid, options_.sampling, locator_,
                                                processor_, profile_);
 }
 
-void ExternalEngine::look_for_children(Time now) {
+void SamplingLoop::look_for_children(Time now) {
   if (!options_.children || now < next_children_)
     return;
   next_children_ = now + kLookForChildren;
@@ -68,7 +67,7 @@ void ExternalEngine::look_for_children(Time now) {
 // An agent tells of itself by the file of its ring, sooner than its process is
 // found among the children. Files of those that are gone are removed: a program
 // may fork for ever.
-void ExternalEngine::look_for_agents(Time now) {
+void SamplingLoop::look_for_agents(Time now) {
   if (!options_.sampling.agent || now < next_agents_)
     return;
   next_agents_ = now + kLookForAgents;
@@ -90,7 +89,7 @@ void ExternalEngine::look_for_agents(Time now) {
   }
 }
 
-void ExternalEngine::remove_files(pid_t pid) const {
+void SamplingLoop::remove_files(pid_t pid) const {
   if (!options_.sampling.agent)
     return;
   std::error_code ignored;
@@ -99,7 +98,7 @@ void ExternalEngine::remove_files(pid_t pid) const {
         options_.sampling.phases / fmt::format("{}.{}", pid, suffix), ignored);
 }
 
-void ExternalEngine::inherit_phases() {
+void SamplingLoop::inherit_phases() {
   for (const auto& [child, parent] : parents_) {
     const auto below = processes_.find(child);
     const auto above = processes_.find(parent);
@@ -108,7 +107,7 @@ void ExternalEngine::inherit_phases() {
   }
 }
 
-bool ExternalEngine::wanted(std::uint32_t phase) {
+bool SamplingLoop::wanted(std::uint32_t phase) {
   if (!options_.phase_filter)
     return true;
   const auto [known, fresh] = wanted_phases_.try_emplace(phase, false);
@@ -119,7 +118,7 @@ bool ExternalEngine::wanted(std::uint32_t phase) {
   return known->second;
 }
 
-void ExternalEngine::note_engine(const SampledProcess& process) {
+void SamplingLoop::note_engine(const SampledProcess& process) {
   if (engine_noted_)
     return;
   const std::string& why = process.agent_trouble();
@@ -135,7 +134,7 @@ void ExternalEngine::note_engine(const SampledProcess& process) {
   engine_noted_ = true;
 }
 
-void ExternalEngine::tick(Time now, nanoseconds passed) {
+void SamplingLoop::tick(Time now, nanoseconds passed) {
   look_for_agents(now);
   look_for_children(now);
   if (!options_.sampling.phases.empty())
@@ -188,7 +187,7 @@ void ExternalEngine::tick(Time now, nanoseconds passed) {
   }
 }
 
-Result<> ExternalEngine::save() {
+Result<> SamplingLoop::save() {
   log_.counter("samples", samples_);
   Counts counts = gone_;
   for (const auto& [pid, process] : processes_)
@@ -208,7 +207,7 @@ Result<> ExternalEngine::save() {
   return log_.flush();
 }
 
-Result<> ExternalEngine::run(const std::function<bool()>& go_on) {
+Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
   start_ = std::chrono::steady_clock::now();
   nanoseconds sampled{0};
   Time last = start_;
