@@ -74,7 +74,7 @@ void profile_phase(benchmark::State& state) {
       PhaseTable::create(phase_table_path(folder->path(), ::getpid()));
   Result<std::unique_ptr<PhaseProfiler>> profiler =
       SelfProfiler::create({.sample_each = std::chrono::milliseconds(1)},
-                           folder->path() / "log", folder->path());
+                           folder->path() / "log", folder->path(), {});
   const PhaseRun run = {.phase = "compile_inner"};
   for (auto _ : state) {
     const Phase inside(&*table, "compile_inner", "0/0");

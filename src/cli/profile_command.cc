@@ -128,7 +128,7 @@ struct Interrupts {
   }
 };
 
-using PhaseFilter = decltype(EngineOptions::phase_filter);
+using PhaseFilter = decltype(SamplingOptions::phase_filter);
 
 Result<std::shared_ptr<const Pattern>> pattern_of(std::string_view option,
                                                   const std::string& text) {
@@ -164,20 +164,19 @@ Result<PhaseFilter> phase_filter(const ProfileOptions& options) {
 }
 
 Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
-  EngineOptions engine_options;
+  SamplingOptions engine_options;
   engine_options.interval = TRY(parse_sampling_interval(options.rate));
   if (!options.duration.empty())
     engine_options.duration = TRY(parse_profile_duration(options.duration));
   engine_options.children = !options.no_children;
-  engine_options.sampling.mode =
+  engine_options.mode =
       options.mode == "wall" ? ProfileMode::kWall : ProfileMode::kCpu;
-  engine_options.sampling.most_frames = options.max_stack;
+  engine_options.most_frames = options.max_stack;
   // Waiting threads get no signals, and only launched ones have the agent.
-  engine_options.sampling.agent =
+  engine_options.agent =
       options.engine == "auto" && options.mode == "cpu" && !options.pid;
-  engine_options.sampling.interval = engine_options.interval;
-  engine_options.sampling.native = options.native;
-  engine_options.sampling.rank = rank_from(process_environment());
+  engine_options.native = options.native;
+  engine_options.rank = rank_from(process_environment());
   engine_options.phase_filter = TRY(phase_filter(options));
   if (options.pid)
     TRY(check_permission(*options.pid));
@@ -185,17 +184,16 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
     TRY(Launch::check(options.command[0]));
 
   std::string name;
-  ProfileLogWriter log =
-      TRY(create_log(options, engine_options.sampling.rank, name));
+  ProfileLogWriter log = TRY(create_log(options, engine_options.rank, name));
   write_notes(options, engine_options.interval, log);
   std::optional<TemporaryFolder> phases;
   std::optional<Launch> launch;
   if (!options.pid) {
     phases.emplace(TRY(TemporaryFolder::create()));
-    engine_options.sampling.phases = phases->path();
+    engine_options.folder = phases->path();
     std::vector<std::string> environment =
         TRY(install_phase_helper(phases->path(), process_environment()));
-    if (engine_options.sampling.agent)
+    if (engine_options.agent)
       for (std::string& variable : TRY(install_agent(
                phases->path(), engine_options.interval, process_environment())))
         environment.push_back(std::move(variable));
@@ -207,7 +205,7 @@ Result<Exit> take_profile(const ProfileOptions& options, Session& session) {
     interrupts.heard(signal, from_terminal, launched);
   });
 
-  SamplingLoop engine(engine_options, log);
+  SamplingLoop engine(engine_options, {}, log);
   engine.add(options.pid ? *options.pid : launched);
   const std::unique_ptr<Progress> progress =
       options.pid ? session.progress({.label = "Profiling"}) : nullptr;

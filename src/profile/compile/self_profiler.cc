@@ -18,20 +18,19 @@ std::vector<std::uint64_t>& samples_at_start() {
 
 SelfProfiler::SelfProfiler(const PhaseProfilerOptions& options,
                            ProfileLogWriter log,
-                           const std::filesystem::path& phases)
+                           const std::filesystem::path& phases,
+                           const Context& context)
     : log_(std::move(log)) {
-  EngineOptions engine = {.interval = options.sample_each,
-                          .duration = options.max_profile_duration,
-                          .children = true};
-  engine.sampling.mode = ProfileMode::kCpu;
-  engine.sampling.most_frames = options.stack_max_len;
-  engine.sampling.phases = phases;
-  engine_ = std::make_unique<SamplingLoop>(engine, log_);
-  engine_->add(::getpid());
+  const SamplingOptions sampling = {.interval = options.sample_each,
+                                    .duration = options.max_profile_duration,
+                                    .most_frames = options.stack_max_len,
+                                    .folder = phases};
+  loop_ = std::make_unique<SamplingLoop>(sampling, context, log_);
+  loop_->add(::getpid());
   thread_ = std::jthread([this] {
     // What cannot be written is missing in the file; stop() says that nothing
     // was sampled.
-    static_cast<void>(engine_->run([this] { return wait_for_phase(); }));
+    static_cast<void>(loop_->run([this] { return wait_for_phase(); }));
     const std::lock_guard lock(mutex_);
     over_ = true;
   });
@@ -39,7 +38,7 @@ SelfProfiler::SelfProfiler(const PhaseProfilerOptions& options,
 
 Result<std::unique_ptr<PhaseProfiler>> SelfProfiler::create(
     const PhaseProfilerOptions& options, const std::filesystem::path& result,
-    const std::filesystem::path& phases) {
+    const std::filesystem::path& phases, const Context& context) {
   TRY(check_permission(::getpid()));
   ProfileLogWriter log = TRY(ProfileLogWriter::create(result, false));
   log.note("mode", "cpu");
@@ -47,7 +46,8 @@ Result<std::unique_ptr<PhaseProfiler>> SelfProfiler::create(
   log.note("run_user_name", options.run_user_name);
   for (const std::string& tag : options.sample_tags)
     log.note("tag:" + tag, tag);
-  return std::make_unique<SelfProfiler>(options, std::move(log), phases);
+  return std::make_unique<SelfProfiler>(options, std::move(log), phases,
+                                        context);
 }
 
 SelfProfiler::~SelfProfiler() {
@@ -65,7 +65,7 @@ bool SelfProfiler::wait_for_phase() {
 }
 
 Result<> SelfProfiler::start(const PhaseRun&) {
-  samples_at_start().push_back(engine_->samples());
+  samples_at_start().push_back(loop_->samples());
   {
     const std::lock_guard lock(mutex_);
     ++phases_;
@@ -79,8 +79,7 @@ Result<PhaseProfile> SelfProfiler::stop(const PhaseRun&) {
   samples_at_start().pop_back();
   const std::lock_guard lock(mutex_);
   --phases_;
-  return PhaseProfile{.samples = engine_->samples() - before,
-                      .truncated = over_};
+  return PhaseProfile{.samples = loop_->samples() - before, .truncated = over_};
 }
 
 }  // namespace postflight

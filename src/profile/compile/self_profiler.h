@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/context.h"
 #include "profile/compile/phase_profiler.h"
 #include "profile/engine/sampling_loop.h"
 
@@ -21,9 +22,9 @@ class SelfProfiler final : public PhaseProfiler {
   // so that samples say which they were taken in.
   static Result<std::unique_ptr<PhaseProfiler>> create(
       const PhaseProfilerOptions& options, const std::filesystem::path& result,
-      const std::filesystem::path& phases);
+      const std::filesystem::path& phases, const Context& context);
   SelfProfiler(const PhaseProfilerOptions& options, ProfileLogWriter log,
-               const std::filesystem::path& phases);
+               const std::filesystem::path& phases, const Context& context);
   SelfProfiler(const SelfProfiler&) = delete;
   SelfProfiler& operator=(const SelfProfiler&) = delete;
   ~SelfProfiler() override;
@@ -36,7 +37,7 @@ class SelfProfiler final : public PhaseProfiler {
   bool wait_for_phase();
 
   ProfileLogWriter log_;
-  std::unique_ptr<SamplingLoop> engine_;
+  std::unique_ptr<SamplingLoop> loop_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int phases_ = 0;

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "profile/engine/external_engine.h"
+
 namespace postflight {
 namespace {
 
@@ -16,9 +18,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr milliseconds kLookForChildren{50};
-// Forked workers may not live longer than that.
+// Forked workers may live no longer than this.
 constexpr milliseconds kLookForAgents{5};
-// What a crash costs at most.
+// The most that a crash loses.
 constexpr milliseconds kFlush{200};
 
 void sleep_until(std::chrono::steady_clock::time_point time) {
@@ -34,20 +36,15 @@ void sleep_until(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-SamplingLoop::SamplingLoop(const EngineOptions& options, ProfileLogWriter& log)
-    : options_(options), log_(log) {}
-
-void SamplingLoop::Counts::add(const SampledProcess& process) {
-  lost += process.ring() == nullptr ? 0 : process.ring()->lost();
-  unproven += process.unproven();
-  handler_times.add(process.handler_times());
-}
+SamplingLoop::SamplingLoop(const SamplingOptions& options,
+                           const Context& context, ProfileLogWriter& log)
+    : options_(options), context_(context), log_(log) {}
 
 void SamplingLoop::add(pid_t pid) {
   auto& process = processes_[pid];
   if (process == nullptr)
-    process = std::make_unique<SampledProcess>(pid, options_.sampling, locator_,
-                                               processor_, profile_);
+    process = std::make_unique<SampledProcess>(pid, options_, context_,
+                                               locator_, processor_, profile_);
 }
 
 void SamplingLoop::look_for_children(Time now) {
@@ -64,15 +61,15 @@ void SamplingLoop::look_for_children(Time now) {
   }
 }
 
-// An agent tells of itself by the file of its ring, sooner than its process is
-// found among the children. Files of those that are gone are removed: a program
-// may fork for ever.
+// An agent announces itself by the file of its ring, sooner than its process is
+// found among the children. Files of processes that have ended are removed: a
+// program may fork without end.
 void SamplingLoop::look_for_agents(Time now) {
-  if (!options_.sampling.agent || now < next_agents_)
+  if (!options_.agent || now < next_agents_)
     return;
   next_agents_ = now + kLookForAgents;
   std::error_code error;
-  std::filesystem::directory_iterator entry(options_.sampling.phases, error);
+  std::filesystem::directory_iterator entry(options_.folder, error);
   for (; !error && entry != std::filesystem::directory_iterator();
        entry.increment(error)) {
     if (entry->path().extension() != ".ring")
@@ -90,12 +87,12 @@ void SamplingLoop::look_for_agents(Time now) {
 }
 
 void SamplingLoop::remove_files(pid_t pid) const {
-  if (!options_.sampling.agent)
+  if (!options_.agent)
     return;
   std::error_code ignored;
   for (const char* const suffix : {"ring", "phases"})
-    std::filesystem::remove(
-        options_.sampling.phases / fmt::format("{}.{}", pid, suffix), ignored);
+    std::filesystem::remove(options_.folder / fmt::format("{}.{}", pid, suffix),
+                            ignored);
 }
 
 void SamplingLoop::inherit_phases() {
@@ -119,25 +116,18 @@ bool SamplingLoop::wanted(std::uint32_t phase) {
 }
 
 void SamplingLoop::note_engine(const SampledProcess& process) {
-  if (engine_noted_)
+  if (engine_noted_ || !process.engine_decided())
     return;
-  const std::string& why = process.agent_trouble();
-  if (process.agent_runs())
-    log_.note("engine", why.empty() ? "in-process, perf cpu-clock"
-                                    : "in-process, clock thread");
-  else if (!options_.sampling.agent || !why.empty())
-    log_.note("engine", "external, reads without stopping");
-  else
-    return;
-  if (!why.empty())
-    log_.note("engine_why", why);
+  log_.note("engine", process.engine().title());
+  if (!process.agent_trouble().empty())
+    log_.note("engine_why", process.agent_trouble());
   engine_noted_ = true;
 }
 
 void SamplingLoop::tick(Time now, nanoseconds passed) {
   look_for_agents(now);
   look_for_children(now);
-  if (!options_.sampling.phases.empty())
+  if (!options_.folder.empty())
     inherit_phases();
   taken_.clear();
   std::erase_if(processes_, [&](const auto& known) {
@@ -151,7 +141,7 @@ void SamplingLoop::tick(Time now, nanoseconds passed) {
     if (known.second->python())
       note_engine(*known.second);
     if (!alive) {
-      gone_.add(*known.second);
+      ended_.add(known.second->counts());
       remove_files(known.first);
     }
     return !alive;
@@ -176,7 +166,7 @@ void SamplingLoop::tick(Time now, nanoseconds passed) {
       filtered_ += 1;
       continue;
     }
-    // Threads hand theirs over a little late; the log's time does not go back.
+    // Threads deliver theirs a little late; time in the log does not go back.
     last_time_ = std::max(last_time_, sample.time_ns);
     sample.time_ns = last_time_;
     log_.sample(sample);
@@ -189,9 +179,9 @@ void SamplingLoop::tick(Time now, nanoseconds passed) {
 
 Result<> SamplingLoop::save() {
   log_.counter("samples", samples_);
-  Counts counts = gone_;
+  SampleCounts counts = ended_;
   for (const auto& [pid, process] : processes_)
-    counts.add(*process);
+    counts.add(process->counts());
   log_.counter("lost", lost_ + counts.lost);
   if (counts.handler_times.count() != 0) {
     log_.counter("handled", counts.handler_times.count());
@@ -216,7 +206,7 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
     const Time asked = std::chrono::steady_clock::now();
     if (!go_on())
       break;
-    // Who lets us wait does not want the time in between.
+    // go_on() may block to pause the profile; that time is not sampled.
     const nanoseconds paused = std::chrono::steady_clock::now() - asked;
     if (paused > options_.interval) {
       last += paused;
@@ -228,14 +218,14 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
     tick(now, passed);
     last = now;
     next += options_.interval;
-    // A tick that comes too late stands for those that did not come: its
-    // samples weigh more. Agents need no ticks of ours.
-    const bool from_outside = std::ranges::any_of(
+    // A late tick stands for those that were missed: its samples weigh more.
+    // Agents do not depend on ticks.
+    const bool needs_ticks = std::ranges::any_of(
         processes_,
-        [](const auto& known) { return known.second->from_outside(); });
+        [](const auto& known) { return known.second->needs_ticks(); });
     const Time after = std::chrono::steady_clock::now();
     for (; next < after; next += options_.interval)
-      lost_ += from_outside ? 1 : 0;
+      lost_ += needs_ticks ? 1 : 0;
     if (now >= next_flush_) {
       next_flush_ = now + kFlush;
       TRY(save());
@@ -246,7 +236,7 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
   }
   processor_.leave();
   if (!engine_noted_)
-    log_.note("engine", "external, reads without stopping");
+    log_.note("engine", ExternalEngine::kTitle);
   return save();
 }
 

@@ -18,31 +18,21 @@
 
 namespace postflight {
 
-struct EngineOptions {
-  std::chrono::nanoseconds interval{10'101'010};  // 99 Hz
-  std::chrono::nanoseconds duration{0};           // 0: until the end
-  bool children = true;
-  // Which phases, by their full names and frame ids, are worth a sample; null:
-  // all, and the time outside of phases.
-  std::function<bool(const std::string& name, const std::string& frame_id)>
-      phase_filter = nullptr;
-  SamplingOptions sampling = {};
-};
-
-// Samples a process and those it starts, from outside, into a log.
+// Samples a process and those it starts into a log, each with its own engine.
 class SamplingLoop {
  public:
-  // `log` has to outlive it.
-  SamplingLoop(const EngineOptions& options, ProfileLogWriter& log);
+  // `log` must outlive it.
+  SamplingLoop(const SamplingOptions& options, const Context& context,
+               ProfileLogWriter& log);
 
   void add(pid_t pid);
-  // Samples until all processes have ended, the time is over or `go_on`, asked
-  // before every sample, says no.
+  // Samples until all processes have ended, the duration is over, or `go_on`,
+  // called before every tick, returns false.
   Result<> run(const std::function<bool()>& go_on);
 
-  // From any thread.
+  // How many were written so far; may be called from any thread.
   std::uint64_t samples() const { return samples_; }
-  // What kept frames of Python from being read; empty if nothing did.
+  // Why Python frames of some process could not be read; empty if they could.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -57,7 +47,8 @@ class SamplingLoop {
   bool wanted(std::uint32_t phase);
   Result<> save();
 
-  const EngineOptions options_;
+  const SamplingOptions options_;
+  const Context context_;
   ProfileLogWriter& log_;
   ProfileBuilder profile_;
   PythonLocator locator_;
@@ -70,15 +61,7 @@ class SamplingLoop {
   std::string python_;  // the version first seen
   bool engine_noted_ = false;
   std::uint64_t last_time_ = 0;
-  // What processes that are gone have counted.
-  struct Counts {
-    std::uint64_t lost = 0;
-    std::uint64_t unproven = 0;
-    HandlerTimes handler_times = {};
-
-    void add(const SampledProcess& process);
-  };
-  Counts gone_;
+  SampleCounts ended_;  // of processes that have ended
   Time start_ = {};
   Time next_children_ = {};
   Time next_agents_ = {};

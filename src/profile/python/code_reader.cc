@@ -84,8 +84,9 @@ std::optional<std::string> read_python_text(const Memory& memory,
   return to_utf8(bytes, state->width);
 }
 
-CodeReader::CodeReader(const Memory& memory, const PythonRuntime& runtime)
-    : memory_(memory), runtime_(runtime) {}
+CodeReader::CodeReader(const Memory& memory, const PythonRuntime& runtime,
+                       const Limits& limits)
+    : memory_(memory), runtime_(runtime), limits_(limits) {}
 
 std::optional<CodeReader::Identity> CodeReader::identify(
     const Memory& memory, std::uint64_t address) const {
@@ -111,12 +112,11 @@ std::optional<CodeReader::Identity> CodeReader::identify(
 
 std::optional<PythonCode> CodeReader::read(const Memory& memory,
                                            const Identity& identity) const {
-  const Limits limits;
   const PythonLayout& layout = runtime_.layout;
   auto name =
-      read_python_text(memory, layout, identity.name, limits.max_python_name);
+      read_python_text(memory, layout, identity.name, limits_.max_python_name);
   auto file =
-      read_python_text(memory, layout, identity.file, limits.max_python_name);
+      read_python_text(memory, layout, identity.file, limits_.max_python_name);
   if (!name || !file)
     return std::nullopt;
   PythonCode code = {.name = *std::move(name),
@@ -125,7 +125,7 @@ std::optional<PythonCode> CodeReader::read(const Memory& memory,
   // Without the table there are still name and file.
   const auto size =
       memory.load<std::uint64_t>(identity.line_table + kBytesLength);
-  if (size && *size <= limits.max_line_table_bytes) {
+  if (size && *size <= limits_.max_line_table_bytes) {
     code.line_table.resize(*size);
     if (*size != 0 &&
         !memory.read(identity.line_table + kBytesOffset, code.line_table))

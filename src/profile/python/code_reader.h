@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/limits.h"
 #include "profile/process/memory.h"
 #include "profile/python/locator.h"
 #include "profile/python/stack.h"
@@ -43,8 +44,9 @@ struct MemoryCopy {
 // same name, file and first line, or until a copy tells of another.
 class CodeReader {
  public:
-  // Both have to outlive it.
-  CodeReader(const Memory& memory, const PythonRuntime& runtime);
+  // `memory` and `runtime` must outlive it.
+  CodeReader(const Memory& memory, const PythonRuntime& runtime,
+             const Limits& limits);
 
   // Null if there is no code object at that address (any more).
   const PythonCode* find(std::uint64_t address);
@@ -79,6 +81,7 @@ class CodeReader {
 
   const Memory& memory_;
   const PythonRuntime& runtime_;
+  const Limits limits_;
   std::unordered_map<std::uint64_t, Known> known_;
 };
 

@@ -261,15 +261,14 @@ class AgentTest : public ::testing::TestWithParam<std::string> {
     const std::filesystem::path path = folder->path() / "log";
     Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
     EXPECT_TRUE(log);
-    SamplingLoop engine({.interval = interval,
-                         .sampling = {.phases = folder->path(),
-                                      .agent = true,
-                                      .interval = interval,
-                                      .native = native}},
-                        *log);
-    engine.add(child.pid());
-    EXPECT_TRUE(engine.run(
-        [&] { return engine.samples() < samples && !child.has_ended(); }));
+    SamplingLoop loop({.interval = interval,
+                       .folder = folder->path(),
+                       .agent = true,
+                       .native = native},
+                      {}, *log);
+    loop.add(child.pid());
+    EXPECT_TRUE(loop.run(
+        [&] { return loop.samples() < samples && !child.has_ended(); }));
     rings_left_ = std::ranges::count_if(
         std::filesystem::directory_iterator(folder->path()),
         [](const auto& entry) { return entry.path().extension() == ".ring"; });

@@ -41,7 +41,7 @@ class ExternalSampling : public ::testing::TestWithParam<std::string> {
   std::vector<std::string> stack_of(pid_t pid,
                                     const SamplingOptions& options = {
                                         .mode = ProfileMode::kWall}) {
-    SampledProcess process(pid, options, locator_, processor_, builder_);
+    SampledProcess process(pid, options, {}, locator_, processor_, builder_);
     samples_.clear();
     while (!process.python() || samples_.empty()) {
       samples_.clear();
@@ -188,7 +188,7 @@ threading.Thread(target=spin, daemon=True).start()
 sys.stdin.readline()
 )");
   EXPECT_EQ(child.line(), "ready");
-  SampledProcess process(child.pid(), {.mode = ProfileMode::kCpu}, locator_,
+  SampledProcess process(child.pid(), {.mode = ProfileMode::kCpu}, {}, locator_,
                          processor_, builder_);
   std::size_t spinning = 0;
   std::size_t main_running = 0;
@@ -217,8 +217,8 @@ while True:
     exec("def %s():\n print('ready') or sys.stdin.readline()" % name, space)
     space[name]()
 )py");
-  SampledProcess process(child.pid(), {.mode = ProfileMode::kWall}, locator_,
-                         processor_, builder_);
+  SampledProcess process(child.pid(), {.mode = ProfileMode::kWall}, {},
+                         locator_, processor_, builder_);
   for (const std::string name : {"one", "two", "six"}) {
     child.tell(name + "\n");
     EXPECT_EQ(child.line(), "ready");
@@ -237,7 +237,7 @@ TEST_P(ExternalSampling, EndsWithTheProcess) {
                     "import sys\nprint('ready')\n"
                     "sys.stdin.readline()\n");
   EXPECT_EQ(child.line(), "ready");
-  SampledProcess process(child.pid(), {}, locator_, processor_, builder_);
+  SampledProcess process(child.pid(), {}, {}, locator_, processor_, builder_);
   EXPECT_TRUE(process.sample(std::chrono::steady_clock::now(), samples_));
   child.wait();
   EXPECT_FALSE(process.sample(
@@ -263,11 +263,11 @@ class FastPrograms : public ::testing::TestWithParam<std::string> {
     const std::filesystem::path path = folder->path() / "log";
     Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
     EXPECT_TRUE(log);
-    SamplingLoop engine({.interval = std::chrono::milliseconds(1),
-                         .sampling = {.most_frames = 1000}},
-                        *log);
-    engine.add(child.pid());
-    EXPECT_TRUE(engine.run([&engine] { return engine.samples() < 700; }));
+    SamplingLoop loop(
+        {.interval = std::chrono::milliseconds(1), .most_frames = 1000}, {},
+        *log);
+    loop.add(child.pid());
+    EXPECT_TRUE(loop.run([&loop] { return loop.samples() < 700; }));
     return read_log(path);
   }
 };
@@ -344,11 +344,11 @@ in_parent()
   const std::filesystem::path path = folder->path() / "log";
   Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
   ASSERT_TRUE(log);
-  SamplingLoop engine({.interval = std::chrono::milliseconds(1),
-                       .sampling = {.mode = ProfileMode::kWall}},
-                      *log);
-  engine.add(child.pid());
-  ASSERT_TRUE(engine.run([&engine] { return engine.samples() < 200; }));
+  SamplingLoop loop(
+      {.interval = std::chrono::milliseconds(1), .mode = ProfileMode::kWall},
+      {}, *log);
+  loop.add(child.pid());
+  ASSERT_TRUE(loop.run([&loop] { return loop.samples() < 200; }));
   const Profile profile = read_log(path);
   EXPECT_THAT(profile.threads, ::testing::SizeIs(2));
   std::vector<std::string> innermost;
@@ -409,12 +409,12 @@ class PhasesOfPrograms : public ::testing::TestWithParam<std::string> {
     Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
     EXPECT_TRUE(log);
     std::set<std::string> seen;
-    EngineOptions options = {
-        .interval = std::chrono::milliseconds(1),
-        .sampling = {.mode = ProfileMode::kWall, .phases = folder->path()}};
-    SamplingLoop engine(options, *log);
-    engine.add(child.pid());
-    EXPECT_TRUE(engine.run([&] {
+    const SamplingOptions options = {.interval = std::chrono::milliseconds(1),
+                                     .mode = ProfileMode::kWall,
+                                     .folder = folder->path()};
+    SamplingLoop loop(options, {}, *log);
+    loop.add(child.pid());
+    EXPECT_TRUE(loop.run([&] {
       static_cast<void>(log->flush());
       const Profile profile = read_log(path);
       for (const ProfileSample& sample : profile.samples) {
@@ -528,8 +528,9 @@ TEST(SelfProfiler, SamplesThisProcess) {
       PhaseTable::create(phase_table_path(folder->path(), ::getpid()));
   ASSERT_TRUE(table);
   {
-    Result<std::unique_ptr<PhaseProfiler>> profiler = SelfProfiler::create(
-        {.sample_each = std::chrono::milliseconds(1)}, path, folder->path());
+    Result<std::unique_ptr<PhaseProfiler>> profiler =
+        SelfProfiler::create({.sample_each = std::chrono::milliseconds(1)},
+                             path, folder->path(), {});
     ASSERT_TRUE(profiler);
     const PhaseRun run = {.phase = "spin"};
     std::uint64_t samples = 0;

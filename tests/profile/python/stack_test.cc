@@ -125,7 +125,7 @@ RC_GTEST_PROP(PythonStack, TakesAnyMemory,
                                    .version = version,
                                    .layout = *known_layout(version)};
     PythonStackReader reader(memory, runtime.layout, SmallMemory::kBase, 50);
-    CodeReader codes(memory, runtime);
+    CodeReader codes(memory, runtime, {});
     for (const RawFrame& frame : reader.read().frames)
       if (const PythonCode* const code = codes.find(frame.code))
         RC_ASSERT(codes.line(*code, frame) >= INT32_MIN);

@@ -1,0 +1,177 @@
+#include "profile/engine/process_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "profile/engine/stack_namer.h"
+#include "profile/engine/thread_watch.h"
+
+namespace postflight {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A program starts its interpreter within its first moments, or when it calls
+// exec; after that, looking less often is enough.
+constexpr milliseconds kYouth{3000};
+constexpr milliseconds kLookWhenYoung{3};
+constexpr milliseconds kLookWhenOld{250};
+// New Python threads are noticed at once, other threads this often.
+constexpr milliseconds kRefreshThreads{50};
+constexpr milliseconds kLookForPhases{5};
+
+}  // namespace
+
+void SampleCounts::add(const SampleCounts& other) {
+  lost += other.lost;
+  unproven += other.unproven;
+  handler_times.add(other.handler_times);
+}
+
+ProcessState::ProcessState(pid_t pid, const SamplingOptions& options,
+                           const Context& context, PythonLocator& locator,
+                           SharedProcessor& processor, ProfileBuilder& profile)
+    : pid_(pid),
+      options_(options),
+      limits_(context.limits),
+      locator_(locator),
+      processor_(processor),
+      profile_(profile),
+      memory_(pid) {}
+
+ProcessState::Changes ProcessState::refresh(Time now) {
+  if (born_ == Time())
+    born_ = now;
+  if (!python_)
+    look_for_python(now);
+  Changes changes;
+  const bool had_python = python_.has_value();
+  if (first_thread_changed() || now >= next_refresh_) {
+    next_refresh_ = now + kRefreshThreads;
+    read_threads();
+    changes = {.threads = true, .python_ended = had_python && !python_};
+  }
+  if (now >= next_phases_) {
+    next_phases_ = now + kLookForPhases;
+    open_phases();
+  }
+  return changes;
+}
+
+void ProcessState::look_for_python(Time now) {
+  if (now < next_look_)
+    return;
+  next_look_ = now + (now - born_ < kYouth ? kLookWhenYoung : kLookWhenOld);
+  // This takes long; the thread whose processor we share should not wait for
+  // it.
+  processor_.leave();
+  Result<std::optional<PythonRuntime>> found = locator_.find(pid_, memory_);
+  if (!found) {
+    if (found.error().kind() == ErrorKind::kUnsupported)
+      trouble_ = found.error().message();
+    return;
+  }
+  if (!*found)
+    return;
+  trouble_.clear();
+  python_ = **found;
+  codes_ = std::make_unique<CodeReader>(memory_, *python_, limits_);
+  next_refresh_ = {};
+}
+
+// Python inserts a new thread at the head of its list.
+bool ProcessState::first_thread_changed() {
+  if (!python_)
+    return false;
+  const PythonLayout& layout = python_->layout;
+  const auto interpreter = memory_.load<std::uint64_t>(
+      python_->address + layout.runtime.interpreters);
+  const auto first = interpreter && *interpreter != 0
+                         ? memory_.load<std::uint64_t>(
+                               *interpreter + layout.interpreter.threads)
+                         : std::nullopt;
+  if (!first || *first == 0) {
+    forget_python();
+    return true;
+  }
+  return std::exchange(first_thread_, *first) != *first;
+}
+
+void ProcessState::forget_python() {
+  known_phases_.clear();
+  phases_.reset();
+  codes_.reset();
+  python_.reset();
+  first_thread_ = 0;
+}
+
+void ProcessState::read_threads() {
+  const std::vector<pid_t> tids = process_threads(pid_);
+  std::erase_if(threads_, [&tids](const auto& known) {
+    return std::ranges::find(tids, known.first) == tids.end();
+  });
+  if (!tids.empty())
+    command_line_ = command_line(pid_);
+  open_phases();
+  for (const pid_t tid : tids)
+    // The profiler does not profile itself.
+    if (tid != ::gettid())
+      add_thread(tid);
+}
+
+ProcessState::Thread& ProcessState::add_thread(pid_t tid) {
+  Thread& thread = threads_[tid];
+  const std::string name = thread_name(pid_, tid);
+  // A thread that has ended has no name; keep the one it had.
+  if (name.empty() && thread.alone != 0)
+    return thread;
+  thread.number = profile_.thread({.rank = options_.rank,
+                                   .pid = pid_,
+                                   .tid = tid,
+                                   .process = profile_.text(command_line_),
+                                   .name = profile_.text(name)});
+  thread.alone = profile_.stack(0, marker(profile_, fmt::format("[{}]", name)));
+  return thread;
+}
+
+const ProcessState::Thread& ProcessState::thread(pid_t tid) {
+  const auto known = threads_.find(tid);
+  return known != threads_.end() ? known->second : add_thread(tid);
+}
+
+void ProcessState::open_phases() {
+  if (options_.folder.empty() || phases_)
+    return;
+  if (Result<PhaseTableReader> table =
+          PhaseTableReader::open(phase_table_path(options_.folder, pid_)))
+    phases_.emplace(*std::move(table));
+}
+
+std::uint32_t ProcessState::phase_of(pid_t tid) {
+  if (!phases_)
+    return inherited_phase_;
+  return phase_number(phases_->phases(tid));
+}
+
+std::uint32_t ProcessState::phase_number(
+    std::span<const std::uint32_t> inside) {
+  if (inside.empty() || !phases_)
+    return inherited_phase_;
+  const auto [known, fresh] = known_phases_.try_emplace(
+      std::vector<std::uint32_t>(inside.begin(), inside.end()), 0);
+  if (fresh)
+    for (const std::uint32_t phase : inside) {
+      const SeenPhase seen = phases_->seen(phase);
+      known->second =
+          profile_.phase({.parent = known->second,
+                          .name = profile_.text(seen.name),
+                          .frame_id = profile_.text(seen.frame_id)});
+    }
+  return known->second;
+}
+
+}  // namespace postflight

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/context.h"
+#include "profile/engine/engine.h"
+#include "profile/engine/handler_times.h"
+#include "profile/engine/shared_processor.h"
+#include "profile/log/profile.h"
+#include "profile/phase/table.h"
+#include "profile/process/memory.h"
+#include "profile/python/code_reader.h"
+#include "profile/python/locator.h"
+
+namespace postflight {
+
+// How well the samples of a process were taken.
+struct SampleCounts {
+  std::uint64_t lost = 0;
+  // Stacks of running threads that are only known to have been equal in two
+  // copies.
+  std::uint64_t unproven = 0;
+  HandlerTimes handler_times = {};
+
+  void add(const SampleCounts& other);
+};
+
+// What is known of a process that is being sampled, by whichever engine: its
+// interpreter, its threads, and the phases they are in.
+class ProcessState {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Thread {
+    std::uint32_t number = 0;  // in the profile
+    std::uint32_t alone = 0;   // the stack of a thread that runs no Python
+  };
+
+  // What refresh() found changed.
+  struct Changes {
+    bool threads = false;  // the list was read again
+    bool python_ended = false;
+  };
+
+  // `locator`, `processor` (of the thread that samples) and `profile` must
+  // outlive it.
+  ProcessState(pid_t pid, const SamplingOptions& options,
+               const Context& context, PythonLocator& locator,
+               SharedProcessor& processor, ProfileBuilder& profile);
+  ProcessState(const ProcessState&) = delete;
+  ProcessState& operator=(const ProcessState&) = delete;
+
+  // Looks for an interpreter, threads and phases, as often as each is worth.
+  Changes refresh(Time now);
+  // The process has become another program, or its interpreter has ended.
+  void forget_python();
+
+  pid_t pid() const { return pid_; }
+  const SamplingOptions& options() const { return options_; }
+  SharedProcessor& processor() const { return processor_; }
+  ProfileBuilder& profile() const { return profile_; }
+  const Memory& memory() const { return memory_; }
+  const std::optional<PythonRuntime>& python() const { return python_; }
+  // Null without an interpreter.
+  CodeReader* codes() const { return codes_.get(); }
+  // Why Python frames cannot be read: an unknown version. Empty if they can.
+  const std::string& trouble() const { return trouble_; }
+
+  const std::map<pid_t, Thread>& threads() const { return threads_; }
+  // A thread that may have started after the list was read, or ended.
+  const Thread& thread(pid_t tid);
+
+  // The number in the profile of the phase a thread is in; with `tid` 0, of
+  // any thread that is in one. The inherited phase if it is in none.
+  std::uint32_t phase_of(pid_t tid);
+  // Of phases as PhaseTableReader numbers them, the outermost first.
+  std::uint32_t phase_number(std::span<const std::uint32_t> inside);
+  // A process outside phases of its own is in those of its parent.
+  void inherit_phase(std::uint32_t phase) { inherited_phase_ = phase; }
+
+  SampleCounts& counts() { return counts_; }
+  const SampleCounts& counts() const { return counts_; }
+
+ private:
+  void look_for_python(Time now);
+  bool first_thread_changed();
+  Thread& add_thread(pid_t tid);
+  void read_threads();
+  void open_phases();
+
+  const pid_t pid_;
+  const SamplingOptions options_;
+  const Limits limits_;
+  PythonLocator& locator_;
+  SharedProcessor& processor_;
+  ProfileBuilder& profile_;
+  ProcessMemory memory_;
+  std::optional<PythonRuntime> python_;
+  std::unique_ptr<CodeReader> codes_;
+  std::string trouble_;
+  std::string command_line_;
+  std::map<pid_t, Thread> threads_;
+  std::optional<PhaseTableReader> phases_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> known_phases_;
+  std::uint32_t inherited_phase_ = 0;
+  SampleCounts counts_;
+  std::uint64_t first_thread_ = 0;  // Python's newest, to notice new ones
+  Time born_ = {};
+  Time next_look_ = {};
+  Time next_refresh_ = {};
+  Time next_phases_ = {};
+};
+
+}  // namespace postflight
