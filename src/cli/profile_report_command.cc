@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/file.h"
+#include "api/profile.h"
 #include "cli/command.h"
-#include "profile/log/log.h"
 #include "report/profile/report.h"
 
 namespace postflight {
@@ -20,41 +19,27 @@ struct ReportOptions {
 };
 
 Exit run(const ReportOptions& options, Session& session) {
-  const Limits limits;
-  ProfileBuilder builder;
-  std::vector<std::string> read;
+  const Context context;
   const std::unique_ptr<Progress> progress = session.progress(
       {.label = "Reading", .total_files = options.files.size()});
-  for (const std::string& name : options.files) {
-    const Result<MappedFile> file = MappedFile::open(name, limits);
-    Result<> added =
-        file ? read_profile_log(file->bytes(), name, limits, builder)
-             : Result<>();
-    progress->advance(0, 1);
-    progress->erase();
-    if (!file)
-      session.complain(file.error());
-    else if (!added)
-      session.complain(fmt::format("{}: {}", name, added.error().message()));
-    else
-      read.push_back(name);
-  }
+  const ReadProfiles read = read_profiles(
+      options.files, context, [&progress] { progress->advance(0, 1); });
   progress->finish();
-  if (read.empty())
+  for (const Error& problem : read.problems)
+    session.complain(problem);
+  if (read.files.empty())
     return Exit::kCouldNotLook;
-  const Profile& profile = builder.profile();
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json || options.format == "json")
-    write_profile_json(profile, out);
+    write_profile_json(read.profile, out);
   else if (options.format == "collapsed")
-    write_profile_collapsed(profile, {.phases = !options.no_phases}, out);
+    write_profile_collapsed(read.profile, {.phases = !options.no_phases}, out);
   else if (options.format == "speedscope")
-    write_profile_speedscope(profile, read.front(), out);
+    write_profile_speedscope(read.profile, read.files.front(), out);
   else
-    write_profile_text(profile, {.top = options.top, .files = read},
+    write_profile_text(read.profile, {.top = options.top, .files = read.files},
                        session.terminal(), out);
-  return read.size() < options.files.size() ? Exit::kFound
-                                            : exit_for(profile.findings);
+  return read.problems.empty() ? exit_for(read.profile.findings) : Exit::kFound;
 }
 
 }  // namespace

@@ -66,8 +66,9 @@ CompileTimeProfiler::CompileTimeProfiler(CompileProfileOptions options,
     : options_(std::move(options)),
       log_(log),
       phases_(phases),
-      filter_(compiled(options_.frame_filter)),
-      exclude_(compiled(options_.frame_exclude)) {}
+      filter_{.frame = compiled(options_.frame_filter),
+              .whole_frame = options_.frame_filter_full,
+              .frame_exclude = compiled(options_.frame_exclude)} {}
 
 std::string CompileTimeProfiler::identifier() const {
   return run_identifier(enabled_at_, ::getpid(), host_name(), options_.rank);
@@ -110,15 +111,6 @@ void CompileTimeProfiler::enable(const Factory& factory,
 CompileProfileCounters CompileTimeProfiler::counters() const {
   const std::lock_guard lock(counters_mutex_);
   return counters_;
-}
-
-bool CompileTimeProfiler::wanted(std::string_view frame_id) const {
-  if (exclude_ && exclude_->matches_start_of(frame_id))
-    return false;
-  if (!filter_)
-    return true;
-  return options_.frame_filter_full ? filter_->matches(frame_id)
-                                    : filter_->matches_start_of(frame_id);
 }
 
 bool CompileTimeProfiler::start(const PhaseRun& run) {
@@ -187,7 +179,7 @@ CompileTimeProfiler::Scope::Scope(CompileTimeProfiler& profiler,
         phase, frame_id, outer->run->phase, outer->run->frame_id);
     return;
   }
-  if (!profiler.wanted(frame_id)) {
+  if (!profiler.filter_.keeps(phase, frame_id)) {
     const std::lock_guard lock(profiler.counters_mutex_);
     ++profiler.counters_.filtered;
     profiler.info("profiling frame {} is skipped due to frame_id_filter {}",

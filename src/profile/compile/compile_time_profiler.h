@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/pattern.h"
 #include "profile/compile/options.h"
 #include "profile/compile/phase_profiler.h"
+#include "profile/phase/filter.h"
 #include "profile/phase/table.h"
 
 namespace postflight {
@@ -80,7 +80,6 @@ class CompileTimeProfiler {
     bool started_ = false;
   };
 
-  bool wanted(std::string_view frame_id) const;
   bool start(const PhaseRun& run);
   std::optional<PhaseProfile> stop(const PhaseRun& run);
   void count(const std::optional<PhaseProfile>& profile, bool threw);
@@ -90,8 +89,7 @@ class CompileTimeProfiler {
   const CompileProfileOptions options_;
   Log& log_;
   PhaseTable* const phases_;
-  std::optional<Pattern> filter_;
-  std::optional<Pattern> exclude_;
+  const PhaseFilter filter_;
   std::unique_ptr<PhaseProfiler> profiler_;
   std::atomic<bool> enabled_ = false;
   std::atomic<int> running_ = 0;

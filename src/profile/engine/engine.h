@@ -46,12 +46,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "profile/log/profile.h"
+#include "profile/phase/filter.h"
 
 namespace postflight {
 
@@ -66,10 +65,9 @@ struct SamplingOptions {
   ProfileMode mode = ProfileMode::kCpu;
   std::size_t most_frames = 500;  // per stack
   bool children = true;
-  // Which phases to keep, by their full names and frame ids; null: all, and
-  // the time outside phases.
-  std::function<bool(const std::string& name, const std::string& frame_id)>
-      phase_filter = nullptr;
+  // Which phases to keep; null: all, and the time outside phases. It must
+  // outlive the loop.
+  const PhaseFilter* phase_filter = nullptr;
   std::int32_t rank = -1;
   // The folder where processes publish their phases and agents create their
   // rings; empty: none.

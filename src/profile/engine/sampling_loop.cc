@@ -105,11 +105,11 @@ void SamplingLoop::inherit_phases() {
 }
 
 bool SamplingLoop::wanted(std::uint32_t phase) {
-  if (!options_.phase_filter)
+  if (options_.phase_filter == nullptr)
     return true;
   const auto [known, fresh] = wanted_phases_.try_emplace(phase, false);
   if (fresh)
-    known->second = phase != 0 && options_.phase_filter(
+    known->second = phase != 0 && options_.phase_filter->keeps(
                                       profile_.profile().phase_name(phase),
                                       profile_.profile().phase_frame_id(phase));
   return known->second;
@@ -192,7 +192,7 @@ Result<> SamplingLoop::save() {
   log_.counter("cut", cut_);
   log_.counter("unreadable", unreadable_);
   log_.counter("unproven", counts.unproven);
-  if (options_.phase_filter)
+  if (options_.phase_filter != nullptr)
     log_.counter("filtered", filtered_);
   return log_.flush();
 }

@@ -1,0 +1,154 @@
+#include "api/profile.h"
+
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/file.h"
+#include "profile/engine/agent_image.h"
+#include "profile/engine/sampling_loop.h"
+#include "profile/phase/helper.h"
+#include "profile/process/identity.h"
+
+namespace postflight {
+
+using std::chrono::nanoseconds;
+
+ProfileRun::ProfileRun(Private, ProfileRequest request, const Context& context)
+    : request_(std::move(request)),
+      context_(context),
+      sampling_{.interval = request_.interval,
+                .duration = request_.duration,
+                .mode = request_.mode,
+                .most_frames = request_.most_frames,
+                .children = request_.children,
+                .phase_filter =
+                    request_.phases.keeps_all() ? nullptr : &request_.phases,
+                .rank = rank_from(process_environment()),
+                // Waiting threads get no signals, and only a program that is
+                // launched can be given the agent.
+                .agent = request_.engine == EngineChoice::kAuto &&
+                         request_.mode == ProfileMode::kCpu && !request_.pid,
+                .native = request_.native} {}
+
+Result<std::unique_ptr<ProfileRun>> ProfileRun::start(ProfileRequest request,
+                                                      const Context& context) {
+  if (request.command.empty() == !request.pid)
+    return fail(ErrorKind::kUsage,
+                "a profile needs either a command or a process");
+  auto run =
+      std::make_unique<ProfileRun>(Private{}, std::move(request), context);
+  // Before the file is created, so that a mistyped name does not replace an old
+  // profile by an empty one.
+  if (run->request_.pid)
+    TRY(check_permission(*run->request_.pid));
+  else
+    TRY(Launch::check(run->request_.command[0]));
+  TRY(run->create_log());
+  run->write_notes();
+  if (!run->request_.pid)
+    TRY(run->launch());
+  return run;
+}
+
+Result<> ProfileRun::create_log() {
+  if (!request_.output.empty()) {
+    file_ = request_.output;
+    log_.emplace(TRY(ProfileLogWriter::create(file_, false)));
+    return {};
+  }
+  const std::string stem = sampling_.rank < 0
+                               ? "profile"
+                               : fmt::format("profile-rank{}", sampling_.rank);
+  constexpr int kMostNames = 10'000;
+  for (int number = 1;; ++number) {
+    file_ = number == 1 ? stem + ".pflog"
+                        : fmt::format("{}-{}.pflog", stem, number);
+    Result<ProfileLogWriter> log = ProfileLogWriter::create(file_, true);
+    if (!log && std::filesystem::exists(file_) && number < kMostNames)
+      continue;
+    log_.emplace(TRY(std::move(log)));
+    return {};
+  }
+}
+
+void ProfileRun::write_notes() {
+  log_->note("mode", request_.mode == ProfileMode::kWall ? "wall" : "cpu");
+  log_->note("rate",
+             fmt::format("{:.4g}",
+                         1e9 / static_cast<double>(request_.interval.count())));
+  log_->note("host", host_name());
+  if (request_.pid)
+    log_->note("pid", std::to_string(*request_.pid));
+  else
+    log_->note("command", fmt::format("{}", fmt::join(request_.command, " ")));
+  log_->note(
+      "start_ns",
+      std::to_string(
+          nanoseconds(std::chrono::system_clock::now().time_since_epoch())
+              .count()));
+}
+
+Result<> ProfileRun::launch() {
+  folder_.emplace(TRY(TemporaryFolder::create()));
+  sampling_.folder = folder_->path();
+  std::vector<std::string> environment =
+      TRY(install_phase_helper(folder_->path(), process_environment()));
+  if (sampling_.agent)
+    for (std::string& variable : TRY(install_agent(
+             folder_->path(), request_.interval, process_environment())))
+      environment.push_back(std::move(variable));
+  launch_.emplace(TRY(Launch::start(request_.command, environment)));
+  return {};
+}
+
+void ProfileRun::interrupt(int signal, bool from_terminal) {
+  const int before = interrupts_.fetch_add(1);
+  if (!launch_)
+    return;
+  if (before > 0)
+    ::kill(launch_->pid(), SIGKILL);
+  else if (!from_terminal)
+    ::kill(launch_->pid(), signal);
+}
+
+Result<ProfileOutcome> ProfileRun::finish(
+    const std::function<void()>& before_sample) {
+  SamplingLoop loop(sampling_, context_, *log_);
+  loop.add(launch_ ? launch_->pid() : *request_.pid);
+  TRY(loop.run([&] {
+    before_sample();
+    return launch_ ? !launch_->poll() : interrupts_ == 0;
+  }));
+  const int status = launch_ ? launch_->wait() : 0;
+  return ProfileOutcome{.file = file_,
+                        .samples = loop.samples(),
+                        .trouble = loop.trouble(),
+                        .failure = describe_failure(status),
+                        .interrupted = interrupts_ > 0};
+}
+
+ReadProfiles read_profiles(std::span<const std::string> files,
+                           const Context& context,
+                           const std::function<void()>& after_file) {
+  ReadProfiles result;
+  ProfileBuilder builder;
+  const auto read = [&](const std::string& name) -> Result<> {
+    const MappedFile file = TRY(MappedFile::open(name, context.limits));
+    return read_profile_log(file.bytes(), name, context.limits, builder)
+        .in(name);
+  };
+  for (const std::string& name : files) {
+    if (Result<> added = read(name))
+      result.files.push_back(name);
+    else
+      result.problems.push_back(std::move(added.error()));
+    after_file();
+  }
+  result.profile = std::move(builder.profile());
+  return result;
+}
+
+}  // namespace postflight
