@@ -14,9 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                         builder))
     return 0;
   Output out([](std::string_view) {});
-  write_profile_text(builder.profile(), {}, Terminal(), out);
-  write_profile_json(builder.profile(), out);
-  write_profile_collapsed(builder.profile(), {}, out);
-  write_profile_speedscope(builder.profile(), "log", out);
+  for (const ProfileFormat& format : profile_formats())
+    format.write(builder.profile(), {}, out);
   return 0;
 }

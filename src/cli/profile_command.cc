@@ -88,11 +88,9 @@ void print_summary(const std::string& file, const Context& context,
     else
       session.print(piece);
   });
-  if (session.options().json)
-    write_profile_json(read.profile, out);
-  else
-    write_profile_text(read.profile, {.files = read.files}, session.terminal(),
-                       out);
+  profile_format(session.options().json ? "json" : "text")
+      .write(read.profile,
+             {.files = read.files, .terminal = session.terminal()}, out);
 }
 
 Result<Exit> run(const ProfileOptions& options, Session& session) {

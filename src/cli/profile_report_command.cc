@@ -30,15 +30,13 @@ Exit run(const ReportOptions& options, Session& session) {
   if (read.files.empty())
     return Exit::kCouldNotLook;
   Output out([&session](std::string_view piece) { session.print(piece); });
-  if (session.options().json || options.format == "json")
-    write_profile_json(read.profile, out);
-  else if (options.format == "collapsed")
-    write_profile_collapsed(read.profile, {.phases = !options.no_phases}, out);
-  else if (options.format == "speedscope")
-    write_profile_speedscope(read.profile, read.files.front(), out);
-  else
-    write_profile_text(read.profile, {.top = options.top, .files = read.files},
-                       session.terminal(), out);
+  profile_format(session.options().json ? "json" : options.format)
+      .write(read.profile,
+             {.files = read.files,
+              .terminal = session.terminal(),
+              .top = options.top,
+              .phases = !options.no_phases},
+             out);
   return read.problems.empty() ? exit_for(read.profile.findings) : Exit::kFound;
 }
 
@@ -58,13 +56,17 @@ Command profile_report_command() {
                     "for flamegraph.pl"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<ReportOptions>();
+        std::vector<std::string> names;
+        for (const ProfileFormat& format : profile_formats())
+          names.emplace_back(format.name);
         arguments
             .positional("FILE", options->files, "What postflight profile wrote")
             .required();
         arguments
-            .option("--to", options->format, "text|collapsed|speedscope|json",
+            .option("--to", options->format,
+                    fmt::format("{}", fmt::join(names, "|")),
                     "What to make of them")
-            .one_of({"text", "collapsed", "speedscope", "json"});
+            .one_of(names);
         arguments.option("--top", options->top, "N", "Functions shown (15)")
             .between(1, 100'000);
         arguments.flag("--no-phases", options->no_phases,

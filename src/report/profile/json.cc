@@ -81,7 +81,8 @@ void write_threads(const Profile& profile, JsonWriter& json) {
 
 }  // namespace
 
-void write_profile_json(const Profile& profile, Output& out) {
+void write_profile_json(const Profile& profile, const ProfileReportOptions&,
+                        Output& out) {
   const ProfileSummary summary = summarise(profile);
   JsonWriter json(out);
   json.begin("postflight.profile/1");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,32 +14,50 @@
 namespace postflight {
 
 struct ProfileReportOptions {
-  std::size_t top = 15;  // functions shown
-  // How the files are called in the advice at the end; empty: no advice.
+  // The files that the profile was read from, for titles and for the advice at
+  // the end; empty: no advice.
   std::vector<std::string> files = {};
-  bool phases = true;  // collapsed: the phase as outermost frame
+  Terminal terminal = {};
+  std::size_t top = 15;  // text: functions shown
+  bool phases = true;    // collapsed: the phase as outermost frame
 };
+
+// A format that profiles are shown in or exported to.
+struct ProfileFormat {
+  std::string_view name;   // as in --to NAME
+  std::string_view title;  // for help
+  void (*write)(const Profile& profile, const ProfileReportOptions& options,
+                Output& out);
+};
+
+// All of them, the default first.
+std::span<const ProfileFormat> profile_formats();
+// `name` must be one of them.
+const ProfileFormat& profile_format(std::string_view name);
 
 // Where the time went, on one screen.
 void write_profile_text(const Profile& profile,
-                        const ProfileReportOptions& options,
-                        const Terminal& terminal, Output& out);
+                        const ProfileReportOptions& options, Output& out);
 
-// postflight.profile/1: the same, and every function.
-void write_profile_json(const Profile& profile, Output& out);
+// postflight.profile/1: the same facts, and every function.
+void write_profile_json(const Profile& profile,
+                        const ProfileReportOptions& options, Output& out);
 
-// A line for each stack: "outermost;...;innermost COUNT". What would break the
-// line or add a frame is escaped.
+// One line for each stack: "outermost;...;innermost COUNT". What would break
+// the line or add a frame is escaped.
 void write_profile_collapsed(const Profile& profile,
                              const ProfileReportOptions& options, Output& out);
 
 // The file format of speedscope: a profile for each phase of each thread.
-void write_profile_speedscope(const Profile& profile, std::string_view name,
-                              Output& out);
+void write_profile_speedscope(const Profile& profile,
+                              const ProfileReportOptions& options, Output& out);
 
+// The frames of a stack, the outermost first.
+std::vector<std::uint32_t> frames_of(const Profile& profile,
+                                     std::uint32_t stack);
 // "name (file.py:12)", escaped.
 std::string frame_text(const Profile& profile, const ProfileFrame& frame);
-// "rank 3, thread 120 (worker)", escaped.
+// "rank 3, process 119, thread 120 (worker)", escaped.
 std::string thread_text(const Profile& profile, const ProfileThread& thread);
 
 }  // namespace postflight

@@ -61,8 +61,7 @@ std::string headline(const Profile& profile, const ProfileSummary& summary) {
 }
 
 void write_functions(const Profile& profile, const ProfileSummary& summary,
-                     const ProfileReportOptions& options,
-                     const Terminal& terminal, Output& out) {
+                     const ProfileReportOptions& options, Output& out) {
   out += "\n     self    total  function\n";
   const std::size_t count = std::min(options.top, summary.functions.size());
   for (std::size_t i = 0; i < count; ++i) {
@@ -72,7 +71,7 @@ void write_functions(const Profile& profile, const ProfileSummary& summary,
         share(function.total.ns, summary.spent.ns),
         escape_for_terminal(profile.texts[function.name]));
     if (const std::string where = place(profile, function); !where.empty())
-      line += "  " + terminal.styled(Style::kDim, where);
+      line += "  " + options.terminal.styled(Style::kDim, where);
     out += line + "\n";
   }
   if (count < summary.functions.size())
@@ -126,34 +125,16 @@ void write_conditions(const Profile& profile, Output& out) {
 
 }  // namespace
 
-std::string frame_text(const Profile& profile, const ProfileFrame& frame) {
-  std::string text = escape_for_terminal(profile.texts[frame.name]);
-  const std::string file = escape_for_terminal(profile.texts[frame.file]);
-  if (file.empty())
-    return text;
-  if (frame.line == 0)
-    return fmt::format("{} ({})", text, file);
-  return fmt::format("{} ({}:{})", text, file, frame.line);
-}
-
-std::string thread_text(const Profile& profile, const ProfileThread& thread) {
-  std::string text =
-      thread.rank < 0 ? "" : fmt::format("rank {}, ", thread.rank);
-  return text + fmt::format("process {}, thread {} ({})", thread.pid,
-                            thread.tid,
-                            escape_for_terminal(profile.texts[thread.name]));
-}
-
 void write_profile_text(const Profile& profile,
-                        const ProfileReportOptions& options,
-                        const Terminal& terminal, Output& out) {
+                        const ProfileReportOptions& options, Output& out) {
   const ProfileSummary summary = summarise(profile);
+  const Terminal& terminal = options.terminal;
   out += terminal.styled(Style::kBold, headline(profile, summary)) + "\n";
   if (summary.spent.samples != 0) {
     if (summary.waiting.samples != 0)
       out += fmt::format("  waiting  {}\n",
                          share(summary.waiting.ns, summary.spent.ns));
-    write_functions(profile, summary, options, terminal, out);
+    write_functions(profile, summary, options, out);
     write_phases(profile, summary, out);
     write_ranks(summary, out);
   }

@@ -1,40 +1,12 @@
-// The formats that other programs draw: collapsed stacks and speedscope.
-
-#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "base/escape.h"
 #include "json/writer.h"
 #include "report/profile/report.h"
 
 namespace postflight {
 namespace {
-
-// A semicolon would begin another frame.
-std::string without_semicolons(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == ';')
-      result += "\\x3b";
-    else
-      result += c;
-  }
-  return result;
-}
-
-// The frames of a stack, the outermost first.
-std::vector<std::uint32_t> frames_of(const Profile& profile,
-                                     std::uint32_t stack) {
-  std::vector<std::uint32_t> frames;
-  for (; stack != 0; stack = profile.stacks[stack].parent)
-    frames.push_back(profile.stacks[stack].frame);
-  std::ranges::reverse(frames);
-  return frames;
-}
 
 // Bytes that are not UTF-8 are escaped without a mark, which speedscope has
 // none for.
@@ -96,28 +68,8 @@ void write_one(const Profile& profile, std::string_view name,
 
 }  // namespace
 
-void write_profile_collapsed(const Profile& profile,
-                             const ProfileReportOptions& options, Output& out) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> counts;
-  for (const ProfileSample& sample : profile.samples)
-    ++counts[{options.phases ? sample.phase : 0, sample.stack}];
-  for (const auto& [key, count] : counts) {
-    std::string line;
-    if (key.first != 0)
-      line = without_semicolons(
-          escape_for_terminal(profile.phase_name(key.first)));
-    for (const std::uint32_t frame : frames_of(profile, key.second)) {
-      if (!line.empty())
-        line += ';';
-      line += without_semicolons(frame_text(profile, profile.frames[frame]));
-    }
-    if (line.empty())
-      line = "[nothing seen]";
-    out += fmt::format("{} {}\n", line, count);
-  }
-}
-
-void write_profile_speedscope(const Profile& profile, std::string_view name,
+void write_profile_speedscope(const Profile& profile,
+                              const ProfileReportOptions& options,
                               Output& out) {
   std::map<std::pair<std::uint32_t, std::uint32_t>,
            std::vector<const ProfileSample*>>
@@ -128,7 +80,8 @@ void write_profile_speedscope(const Profile& profile, std::string_view name,
   json.object();
   json.field("$schema", "https://www.speedscope.app/file-format-schema.json");
   json.field("exporter", "postflight");
-  write_text("name", name, json);
+  write_text("name", options.files.empty() ? "profile" : options.files.front(),
+             json);
   json.field("activeProfileIndex", 0);
   json.object("shared");
   write_frames(profile, json);
