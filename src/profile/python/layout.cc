@@ -86,21 +86,49 @@ PythonLayout layout_3_12() {
           .compact_header = 56};
 }
 
-// Where the description of each structure begins, counted in 64-bit words from
+// Where _Py_DebugOffsets describes each structure, counted in 64-bit words from
 // the front of the runtime. Every structure begins with its size.
 struct Description {
-  std::size_t interpreter;
-  std::size_t thread;
-  std::size_t frame;
-  std::size_t code;
-  std::size_t unicode;
+  std::size_t interpreter = 0;
+  std::size_t thread = 0;
+  std::size_t frame = 0;
+  std::size_t code = 0;
+  std::size_t unicode = 0;
 };
 constexpr std::size_t kRuntimeWord = 3;
-constexpr Description kDescription313 = {6, 19, 28, 34, 67};
-constexpr Description kDescription314 = {6, 22, 31, 39, 77};
 
-// Reads words of a description. An offset beyond its structure's size spoils
-// all of it.
+// The versions of Python 3 whose frames can be read, in order. To add one, add
+// a row.
+struct KnownVersion {
+  std::uint32_t minor = 0;
+  // The offsets, up to 3.12. Later versions describe them themselves.
+  PythonLayout (*layout)() = nullptr;
+  Description description = {};
+  bool tagged_code = false;  // see PythonLayout
+};
+constexpr std::array kVersions = {
+    KnownVersion{.minor = 9, .layout = layout_3_9},
+    KnownVersion{.minor = 10, .layout = layout_3_10},
+    KnownVersion{.minor = 11, .layout = layout_3_11},
+    KnownVersion{.minor = 12, .layout = layout_3_12},
+    KnownVersion{.minor = 13, .description = {6, 19, 28, 34, 67}},
+    KnownVersion{
+        .minor = 14, .description = {6, 22, 31, 39, 77}, .tagged_code = true},
+};
+
+Result<KnownVersion> find_version(const PythonVersion& version) {
+  const auto known =
+      std::ranges::find(kVersions, version.minor, &KnownVersion::minor);
+  if (version.major == 3 && known != kVersions.end())
+    return *known;
+  return fail(ErrorKind::kUnsupported,
+              "Python {}.{} is not one whose frames are known (3.{} to 3.{})",
+              version.major, version.minor, kVersions.front().minor,
+              kVersions.back().minor);
+}
+
+// Reads words of a description. An offset beyond the size of its structure
+// makes all of it implausible.
 class Words {
  public:
   explicit Words(Bytes bytes) : bytes_(bytes) {}
@@ -171,31 +199,19 @@ std::string version_text(const PythonVersion& version) {
 }
 
 Result<PythonLayout> known_layout(const PythonVersion& version) {
-  if (version.major == 3) {
-    switch (version.minor) {
-      case 9:
-        return layout_3_9();
-      case 10:
-        return layout_3_10();
-      case 11:
-        return layout_3_11();
-      case 12:
-        return layout_3_12();
-      default:
-        break;
-    }
-  }
-  return fail(ErrorKind::kUnsupported,
-              "Python {}.{} is not one whose frames are known (3.9 to 3.14)",
-              version.major, version.minor);
+  const KnownVersion known = TRY(find_version(version));
+  if (known.layout == nullptr)
+    return fail(ErrorKind::kUnsupported,
+                "the layout of Python {} is in its runtime only",
+                version_text(version));
+  return known.layout();
 }
 
 Result<PythonLayout> described_layout(const PythonVersion& version,
                                       Bytes runtime) {
-  if (version.major != 3 || (version.minor != 13 && version.minor != 14))
-    return known_layout(version);
-  const Description& at =
-      version.minor == 13 ? kDescription313 : kDescription314;
+  const KnownVersion known = TRY(find_version(version));
+  if (known.layout != nullptr)
+    return known.layout();
   if (runtime.size() < kDescribedBytes ||
       as_text(runtime.first(8)) != "xdebugpy")
     return fail(ErrorKind::kUnsupported,
@@ -211,8 +227,8 @@ Result<PythonLayout> described_layout(const PythonVersion& version,
                 "Python {} runs without a global lock; its frames are not "
                 "known",
                 version_text(version));
-  PythonLayout layout = layout_from(words, at);
-  layout.tagged_code = version.minor >= 14;
+  PythonLayout layout = layout_from(words, known.description);
+  layout.tagged_code = known.tagged_code;
   const std::uint32_t ascii = layout.ascii_header;
   if (!words.plausible() || ascii < 32 || ascii > 64 || layout.frame.size > 256)
     return fail(ErrorKind::kUnsupported,

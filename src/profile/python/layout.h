@@ -85,13 +85,14 @@ struct PythonLayout {
   std::uint32_t compact_header = 0;  // and of others
 };
 
-// What 3.9 to 3.12 have; 3.13 and later say it themselves.
+// The layout of a version up to 3.12, which is fixed.
 Result<PythonLayout> known_layout(const PythonVersion& version);
 
 // How many bytes of the runtime described_layout() looks at.
 constexpr std::size_t kDescribedBytes = 1024;
-// From the description that 3.13 and 3.14 have at the front of their runtime.
-// It is checked against itself, and refused if it is not plausible.
+// The layout of any version: from 3.13 on as _Py_DebugOffsets, at the front of
+// `runtime`, describes it. It is checked against itself and rejected if it is
+// not plausible.
 Result<PythonLayout> described_layout(const PythonVersion& version,
                                       Bytes runtime);
 
