@@ -1,7 +1,5 @@
 #include "profile/engine/agent_engine.h"
 
-#include "profile/engine/stack_merger.h"
-
 namespace postflight {
 
 void AgentEngine::threads_refreshed() {

@@ -1,6 +1,12 @@
 #include "profile/engine/stack_namer.h"
 
 namespace postflight {
+namespace {
+
+// Compilers split functions: the parts have names like this one with a suffix.
+constexpr std::string_view kInterpreterLoop = "_PyEval_EvalFrameDefault";
+
+}  // namespace
 
 std::uint32_t marker(ProfileBuilder& profile, std::string_view name) {
   return profile.frame(
@@ -44,6 +50,43 @@ std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
   last_.resize(depth);
   if (stack.state == StackState::kTorn)
     node = profile_.stack(node, marker(profile_, "<torn>"));
+  return node;
+}
+
+std::uint32_t merged_stack(const RawStack& python,
+                           std::span<const std::uint64_t> native,
+                           NativeUnwinder& unwinder, CodeReader& codes,
+                           ProfileBuilder& profile) {
+  std::vector<std::uint32_t> frames;  // the innermost first
+  auto next = python.frames.begin();
+  const auto take_run = [&](bool all) {
+    while (next != python.frames.end()) {
+      frames.push_back(python_frame(*next, codes, profile));
+      const bool entered = next->entry;
+      ++next;
+      if (entered && !all)
+        break;
+    }
+  };
+  for (std::size_t i = 0; i < native.size(); ++i) {
+    const std::vector<NativeFrame>& here =
+        unwinder.frames(i == 0 ? native[i] : native[i] - 1);
+    // What was put into the loop is the loop's.
+    if (here.back().function.starts_with(kInterpreterLoop)) {
+      take_run(false);
+      continue;
+    }
+    for (const NativeFrame& frame : here)
+      frames.push_back(profile.frame({.kind = FrameKind::kNative,
+                                      .name = profile.text(frame.function),
+                                      .file = profile.text(frame.library)}));
+  }
+  take_run(true);
+  std::uint32_t node = 0;
+  if (python.cut)
+    node = profile.stack(node, marker(profile, "<cut>"));
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+    node = profile.stack(node, *frame);
   return node;
 }
 
