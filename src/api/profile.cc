@@ -11,6 +11,7 @@
 #include "profile/engine/sampling_loop.h"
 #include "profile/phase/helper.h"
 #include "profile/process/identity.h"
+#include "profile/process/memory.h"
 
 namespace postflight {
 

@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include "profile/process/memory.h"
+
 namespace postflight {
 namespace {
 

@@ -26,12 +26,6 @@ constexpr milliseconds kLookForPhases{5};
 
 }  // namespace
 
-void SampleCounts::add(const SampleCounts& other) {
-  lost += other.lost;
-  unproven += other.unproven;
-  handler_times.add(other.handler_times);
-}
-
 ProcessState::ProcessState(pid_t pid, const SamplingOptions& options,
                            const Context& context, PythonLocator& locator,
                            SharedProcessor& processor, ProfileBuilder& profile)

@@ -13,7 +13,7 @@
 
 #include "base/context.h"
 #include "profile/engine/engine.h"
-#include "profile/engine/handler_times.h"
+#include "profile/engine/sample_counts.h"
 #include "profile/engine/shared_processor.h"
 #include "profile/log/profile.h"
 #include "profile/phase/table.h"
@@ -22,17 +22,6 @@
 #include "profile/python/locator.h"
 
 namespace postflight {
-
-// How well the samples of a process were taken.
-struct SampleCounts {
-  std::uint64_t lost = 0;
-  // Stacks of running threads that are only known to have been equal in two
-  // copies.
-  std::uint64_t unproven = 0;
-  HandlerTimes handler_times = {};
-
-  void add(const SampleCounts& other);
-};
 
 // What is known of a process that is being sampled, by whichever engine: its
 // interpreter, its threads, and the phases they are in.

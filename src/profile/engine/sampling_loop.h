@@ -74,7 +74,4 @@ class SamplingLoop {
   std::uint64_t unreadable_ = 0;
 };
 
-// Whether the memory of a process may be read; the error says what would help.
-Result<> check_permission(pid_t pid);
-
 }  // namespace postflight

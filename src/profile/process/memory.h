@@ -9,6 +9,8 @@
 
 #include <sys/types.h>
 
+#include "base/error.h"
+
 namespace postflight {
 
 // A stretch of another process's memory and where it is to be copied.
@@ -54,5 +56,8 @@ class ProcessMemory final : public Memory {
  private:
   pid_t pid_;
 };
+
+// Whether the memory of a process may be read; the error says what would help.
+Result<> check_permission(pid_t pid);
 
 }  // namespace postflight

@@ -13,7 +13,7 @@
 #include "base/temporary_folder.h"
 #include "profile/engine/agent_image.h"
 #include "profile/engine/agent_ring.h"
-#include "profile/engine/handler_times.h"
+#include "profile/engine/sample_counts.h"
 #include "profile/engine/sampling_loop.h"
 #include "profile/phase/helper.h"
 #include "profile/python_child.h"

@@ -1,4 +1,4 @@
-#include "profile/engine/handler_times.h"
+#include "profile/engine/sample_counts.h"
 
 namespace postflight {
 
@@ -17,6 +17,12 @@ std::uint64_t HandlerTimes::median_ns() const {
       return kBucket * i + kBucket / 2;
   }
   return 0;
+}
+
+void SampleCounts::add(const SampleCounts& other) {
+  lost += other.lost;
+  unproven += other.unproven;
+  handler_times.add(other.handler_times);
 }
 
 }  // namespace postflight

@@ -32,4 +32,15 @@ class HandlerTimes {
   std::uint64_t total_ns_ = 0;
 };
 
+// How well the samples of a process were taken.
+struct SampleCounts {
+  std::uint64_t lost = 0;
+  // Stacks of running threads that are only known to have been equal in two
+  // copies.
+  std::uint64_t unproven = 0;
+  HandlerTimes handler_times = {};
+
+  void add(const SampleCounts& other);
+};
+
 }  // namespace postflight
