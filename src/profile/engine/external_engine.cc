@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include "profile/python/threads.h"
-
 namespace postflight {
 namespace {
 

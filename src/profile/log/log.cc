@@ -3,17 +3,48 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
-#include "profile/log/item.h"
-
 namespace postflight {
 namespace {
+
+// What writer and reader of a profile's log agree on.
+constexpr std::string_view kProfileLogMagic = "PFPROF\x01\n";
+
+// In ns: sums over as many samples as Limits allows stay below 2^64.
+constexpr std::uint64_t kMostSampleWeight = 100'000'000'000;
+
+enum class LogItem : std::uint8_t {
+  kText = 1,
+  kFrame = 2,
+  kStack = 3,
+  kPhase = 4,
+  kThread = 5,
+  kSample = 6,
+  kNote = 7,
+  kCounter = 8,
+};
+
+// Bits of a sample's flags.
+constexpr unsigned kWaitingFlag = 1;
+constexpr unsigned kTornFlag = 2;
+constexpr unsigned kCutFlag = 4;
+constexpr unsigned kUnreadableFlag = 8;
+
+constexpr std::uint32_t log_checksum(Bytes bytes) {
+  std::uint32_t hash = 2166136261U;
+  for (const std::byte byte : bytes)
+    hash = (hash ^ std::to_integer<std::uint32_t>(byte)) * 16777619U;
+  return hash;
+}
 
 Result<> write_all(int descriptor, std::string_view bytes,
                    std::string_view name) {
@@ -135,6 +166,241 @@ Result<> ProfileLogWriter::flush() {
   framed += block_;
   block_.clear();
   return write_all(descriptor_.number(), framed, name_);
+}
+
+namespace {
+
+// Reads one log. Its numbers are its own: each table says what they are in the
+// profile that everything is added to.
+class LogReader {
+ public:
+  LogReader(const Limits& limits, ProfileBuilder& into)
+      : limits_(limits), into_(into) {}
+
+  Result<> block(Bytes items) {
+    Cursor cursor(items);
+    while (!cursor.at_end())
+      TRY(item(cursor));
+    return {};
+  }
+
+ private:
+  static Result<std::uint64_t> number(Cursor& cursor) {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = TRY(cursor.little_endian<std::uint8_t>());
+      value |= std::uint64_t{byte & 0x7fU} << shift;
+      if ((byte & 0x80) == 0)
+        return value;
+    }
+    return fail(ErrorKind::kCorrupt, "a number that does not end");
+  }
+
+  static Result<std::uint32_t> small(Cursor& cursor) {
+    const std::uint64_t value = TRY(number(cursor));
+    if (value > INT32_MAX)
+      return fail(ErrorKind::kCorrupt, "a number that is too large");
+    return static_cast<std::uint32_t>(value);
+  }
+
+  // What this log calls number N of a table.
+  static Result<std::uint32_t> entry(Cursor& cursor,
+                                     const std::vector<std::uint32_t>& table) {
+    return table[TRY(index(cursor, table))];
+  }
+
+  static Result<std::size_t> index(Cursor& cursor,
+                                   const std::vector<std::uint32_t>& table) {
+    const std::uint64_t value = TRY(number(cursor));
+    if (value >= table.size())
+      return fail(ErrorKind::kCorrupt, "a number beyond its table");
+    return value;
+  }
+
+  // Counts one more below `parent`, up to the deepest allowed.
+  static Result<> deepen(std::vector<std::uint32_t>& depths, std::size_t parent,
+                         std::uint32_t deepest) {
+    if (depths[parent] >= deepest)
+      return fail(ErrorKind::kRefused, "stacks deeper than {}", deepest);
+    depths.push_back(depths[parent] + 1);
+    return {};
+  }
+
+  static Result<std::string_view> text(Cursor& cursor) {
+    const std::uint64_t size = TRY(number(cursor));
+    const Bytes bytes = TRY(cursor.take(size));
+    return as_text(bytes);
+  }
+
+  Result<> item(Cursor& cursor) {
+    const auto kind = TRY(cursor.little_endian<std::uint8_t>());
+    switch (static_cast<LogItem>(kind)) {
+      case LogItem::kText:
+        texts_.push_back(into_.text(TRY(text(cursor))));
+        return {};
+      case LogItem::kFrame:
+        return frame(cursor);
+      case LogItem::kStack:
+        return stack(cursor);
+      case LogItem::kPhase:
+        return phase(cursor);
+      case LogItem::kThread:
+        return thread(cursor);
+      case LogItem::kSample:
+        return sample(cursor);
+      case LogItem::kNote: {
+        const std::string_view key = TRY(text(cursor));
+        const std::string_view value = TRY(text(cursor));
+        into_.profile().notes.emplace(key, value);
+        return {};
+      }
+      case LogItem::kCounter:
+        return counter(cursor);
+    }
+    return fail(ErrorKind::kUnsupported,
+                "an item of unknown kind {}; a newer postflight wrote it",
+                kind);
+  }
+
+  Result<> frame(Cursor& cursor) {
+    const std::uint32_t kind = TRY(small(cursor));
+    if (kind > static_cast<std::uint32_t>(FrameKind::kMarker))
+      return fail(ErrorKind::kCorrupt, "a frame of unknown kind {}", kind);
+    const std::uint32_t name = TRY(entry(cursor, texts_));
+    const std::uint32_t file = TRY(entry(cursor, texts_));
+    const std::uint32_t line = TRY(small(cursor));
+    frames_.push_back(
+        into_.frame({static_cast<FrameKind>(kind), name, file, line}));
+    return {};
+  }
+
+  Result<> stack(Cursor& cursor) {
+    const std::size_t parent = TRY(index(cursor, stacks_));
+    const std::uint32_t its_frame = TRY(entry(cursor, frames_));
+    TRY(deepen(stack_depths_, parent, kDeepestStack));
+    stacks_.push_back(into_.stack(stacks_[parent], its_frame));
+    return {};
+  }
+
+  Result<> phase(Cursor& cursor) {
+    const std::size_t parent = TRY(index(cursor, phases_));
+    const std::uint32_t name = TRY(entry(cursor, texts_));
+    const std::uint32_t frame_id = TRY(entry(cursor, texts_));
+    TRY(deepen(phase_depths_, parent, kDeepestPhase));
+    phases_.push_back(into_.phase({phases_[parent], name, frame_id}));
+    return {};
+  }
+
+  Result<> thread(Cursor& cursor) {
+    const auto rank = static_cast<std::int32_t>(TRY(small(cursor))) - 1;
+    const auto pid = static_cast<pid_t>(TRY(small(cursor)));
+    const auto tid = static_cast<pid_t>(TRY(small(cursor)));
+    const std::uint32_t process = TRY(entry(cursor, texts_));
+    const std::uint32_t name = TRY(entry(cursor, texts_));
+    threads_.push_back(into_.thread({rank, pid, tid, process, name}));
+    return {};
+  }
+
+  Result<> sample(Cursor& cursor) {
+    std::vector<ProfileSample>& samples = into_.profile().samples;
+    if (samples.size() >= limits_.max_profile_samples)
+      return fail(ErrorKind::kRefused,
+                  "more than {} samples (Limits::max_profile_samples)",
+                  limits_.max_profile_samples);
+    ProfileSample sample;
+    const std::uint64_t passed = TRY(number(cursor));
+    // Centuries of nanoseconds would only wrap around; no clock gives them.
+    if (passed > INT64_MAX || time_ > INT64_MAX)
+      return fail(ErrorKind::kCorrupt, "a time that is too large");
+    time_ += passed;
+    sample.time_ns = time_;
+    sample.weight_ns = TRY(number(cursor));
+    if (sample.weight_ns > kMostSampleWeight)
+      return fail(ErrorKind::kCorrupt, "a sample that weighs too much");
+    sample.thread = TRY(entry(cursor, threads_));
+    sample.stack = TRY(entry(cursor, stacks_));
+    sample.phase = TRY(entry(cursor, phases_));
+    const std::uint64_t flags = TRY(number(cursor));
+    sample.flags = {.waiting = (flags & kWaitingFlag) != 0,
+                    .torn = (flags & kTornFlag) != 0,
+                    .cut = (flags & kCutFlag) != 0,
+                    .unreadable = (flags & kUnreadableFlag) != 0};
+    samples.push_back(sample);
+    return {};
+  }
+
+  Result<> counter(Cursor& cursor) {
+    const std::string_view key = TRY(text(cursor));
+    const std::uint64_t value = TRY(number(cursor));
+    // Absolute within a log, a sum over several.
+    std::uint64_t& last =
+        counted_.try_emplace(std::string(key), 0).first->second;
+    std::uint64_t& sum = into_.profile().counters[std::string(key)];
+    sum += value - last;
+    last = value;
+    return {};
+  }
+
+  // Nesting beyond that no profiler writes, and walking it for every sample
+  // would take for ever.
+  static constexpr std::uint32_t kDeepestStack = 10'000;
+  static constexpr std::uint32_t kDeepestPhase = 100;
+
+  const Limits& limits_;
+  ProfileBuilder& into_;
+  std::vector<std::uint32_t> texts_ = {0};
+  std::vector<std::uint32_t> frames_;
+  std::vector<std::uint32_t> stacks_ = {0};
+  std::vector<std::uint32_t> phases_ = {0};
+  std::vector<std::uint32_t> threads_;
+  // How deep each of them lies.
+  std::vector<std::uint32_t> stack_depths_ = {0};
+  std::vector<std::uint32_t> phase_depths_ = {0};
+  std::map<std::string, std::uint64_t> counted_;
+  std::uint64_t time_ = 0;
+};
+
+Result<Bytes> next_block(Cursor& cursor, const Limits& limits) {
+  const auto size = TRY(cursor.little_endian<std::uint32_t>());
+  const auto checksum = TRY(cursor.little_endian<std::uint32_t>());
+  if (size > limits.max_profile_block_bytes)
+    return fail(ErrorKind::kRefused,
+                "a block of {} bytes (Limits::max_profile_block_bytes)", size);
+  const Bytes items = TRY(cursor.take(size));
+  if (log_checksum(items) != checksum)
+    return fail(ErrorKind::kCorrupt, "a block whose checksum does not hold");
+  return items;
+}
+
+}  // namespace
+
+Result<> read_profile_log(Bytes log, std::string_view where,
+                          const Limits& limits, ProfileBuilder& into) {
+  Cursor cursor(log);
+  if (log.size() < kProfileLogMagic.size() ||
+      as_text(TRY(cursor.take(kProfileLogMagic.size()))) != kProfileLogMagic)
+    return fail(ErrorKind::kCorrupt,
+                "not a profile; postflight profile -o FILE writes one");
+  LogReader reader(limits, into);
+  while (!cursor.at_end()) {
+    const std::size_t start = cursor.offset();
+    const std::size_t before = cursor.remaining();
+    Result<Bytes> items = next_block(cursor, limits);
+    const Result<> read =
+        items ? reader.block(*items)
+              : Result<>(tl::unexpected(std::move(items).error()));
+    if (read)
+      continue;
+    into.profile().findings.push_back(
+        {.kind = "damaged_profile",
+         .severity = Severity::kWarning,
+         .message =
+             fmt::format("the profile holds up to byte {}; {} bytes follow: {}",
+                         start, before, read.error().message()),
+         .where = std::string(where)});
+    break;
+  }
+  return {};
 }
 
 }  // namespace postflight

@@ -1,9 +1,11 @@
 #include "profile/python/locator.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "profile/native/elf_image.h"
 
@@ -14,6 +16,22 @@ namespace {
 bool could_hold_python(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name.starts_with("python") || name.starts_with("libpython");
+}
+
+constexpr std::size_t kMostInterpreters = 1'000;
+constexpr std::size_t kMostThreads = 100'000;
+// Where glibc's structure behind a pthread_t holds the kernel's number of the
+// thread; 720 since 2.10, on x86-64.
+constexpr std::uint64_t kTidInPthread = 720;
+
+std::optional<pid_t> tid_of(const Memory& memory, const PythonLayout& layout,
+                            const std::byte* state) {
+  if (layout.thread.native_thread_id)
+    return static_cast<pid_t>(load_little_endian<std::uint64_t>(
+        state + *layout.thread.native_thread_id));
+  const auto pthread =
+      load_little_endian<std::uint64_t>(state + layout.thread.thread_id);
+  return memory.load<pid_t>(pthread + kTidInPthread);
 }
 
 }  // namespace
@@ -101,6 +119,37 @@ Result<std::optional<PythonRuntime>> PythonLocator::find(pid_t pid,
     return runtime;
   }
   return std::nullopt;
+}
+
+std::vector<PythonThread> python_threads(const Memory& memory,
+                                         const PythonRuntime& runtime) {
+  const PythonLayout& layout = runtime.layout;
+  std::vector<PythonThread> threads;
+  auto interpreter =
+      memory.load<std::uint64_t>(runtime.address + layout.runtime.interpreters);
+  const std::size_t size =
+      std::max({layout.thread.next + 8, layout.thread.thread_id + 8,
+                layout.thread.native_thread_id.value_or(0) + 8});
+  std::array<std::byte, kThreadBytes> state;
+  if (size > state.size())
+    return threads;
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < kMostInterpreters && interpreter && *interpreter;
+       ++i) {
+    auto thread =
+        memory.load<std::uint64_t>(*interpreter + layout.interpreter.threads);
+    for (; thread && *thread != 0 && seen < kMostThreads; ++seen) {
+      if (!memory.read(*thread, std::span(state).first(size)))
+        break;
+      if (const auto tid = tid_of(memory, layout, state.data()))
+        threads.push_back({*thread, *tid});
+      thread =
+          load_little_endian<std::uint64_t>(state.data() + layout.thread.next);
+    }
+    interpreter =
+        memory.load<std::uint64_t>(*interpreter + layout.interpreter.next);
+  }
+  return threads;
 }
 
 }  // namespace postflight

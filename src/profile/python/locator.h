@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -53,5 +54,17 @@ std::optional<PythonVersion> version_in_name(std::string_view path);
 // Whether the runtime is set up and looks as its layout says; until its first
 // thread exists there is nothing to be seen.
 bool is_running(const PythonRuntime& runtime, const Memory& memory);
+
+// A thread that Python knows of.
+struct PythonThread {
+  std::uint64_t state = 0;  // where its PyThreadState is
+  pid_t tid = 0;
+
+  auto operator<=>(const PythonThread&) const = default;
+};
+
+// All threads of all interpreters; empty if the runtime cannot be read.
+std::vector<PythonThread> python_threads(const Memory& memory,
+                                         const PythonRuntime& runtime);
 
 }  // namespace postflight

@@ -8,7 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "profile/python/code_reader.h"
-#include "profile/python/threads.h"
+#include "profile/python/locator.h"
 
 namespace postflight {
 namespace {
