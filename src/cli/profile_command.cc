@@ -50,9 +50,7 @@ Result<ProfileRequest> request_of(const ProfileOptions& options) {
   if (!options.command.empty() && options.pid)
     return fail(ErrorKind::kUsage, "give either --pid or a command, not both");
   if (options.frame_filter.empty() && options.frame_filter_full)
-    return fail(ErrorKind::kUsage,
-                "--frame-filter-full says how --frame-filter matches, which "
-                "is missing");
+    return fail(ErrorKind::kUsage, "--frame-filter-full needs --frame-filter");
   ProfileRequest request = {
       .command = options.command,
       .pid = options.pid,
@@ -131,56 +129,58 @@ Command profile_command() {
   return {
       .name = "profile",
       .sentence =
-          "Samples what a Python program spends its time on.\n"
-          "The program needs nothing added and is never stopped; processes "
-          "it starts are\nfollowed. Samples go to a file as they are taken. "
-          "Exit 1 if the program fails.",
-      .examples = {{"postflight profile -- python train.py", "from its start"},
+          "Samples where a Python program spends its time.\n"
+          "The program needs no changes and is never stopped; child "
+          "processes are\nfollowed. Samples are written to a file as they are "
+          "taken. Exit 1 if the program\nfails.",
+      .examples = {{"postflight profile -- python train.py",
+                    "launch and profile"},
                    {"postflight profile --pid 4711 --duration 30s",
-                    "a program that runs"},
+                    "attach to a process"},
                    {"postflight profile --mode wall -- python train.py",
-                    "waiting, too"},
+                    "include waiting"},
                    {"postflight profile report profile.pflog",
-                    "look again later"}},
+                    "show it again"}},
       .declare =
           [](CommandArguments& arguments) {
             const auto options = std::make_shared<ProfileOptions>();
             arguments.positional("COMMAND", options->command,
-                                 "What to run and profile, after --");
+                                 "Program to launch and profile, after --");
             arguments.option("--pid", options->pid, "N",
-                             "Profile this process");
+                             "Attach to this process");
             arguments.option("--rate", options->rate, "HZ",
-                             "Samples a second (99), or every 5ms or "
-                             "10000000cycles");
+                             "Samples per second (99), or an interval: 5ms, "
+                             "1e7cycles");
             arguments
                 .option("--mode", options->mode, "cpu|wall",
-                        "CPU time of running threads, or all time")
+                        "CPU time of running threads, or wall time of all")
                 .one_of({"cpu", "wall"});
             arguments
-                .option("--engine", options->engine, "auto|external",
-                        "Sample inside the program if possible, or never")
+                .option(
+                    "--engine", options->engine, "auto|external",
+                    "Sample from inside where possible, or only from outside")
                 .one_of({"auto", "external"});
             arguments.flag("--native", options->native,
-                           "Native frames, too (sampled from inside)");
+                           "Include native frames (sampled from inside only)");
             arguments.option("--duration", options->duration, "TIME",
-                             "Stop after that: 30s, 5m");
+                             "Stop after this time: 30s, 5m");
             arguments
                 .option("--max-stack", options->max_stack, "N",
-                        "Frames kept of a stack (500)")
+                        "Frames kept per stack (500)")
                 .between(1, 4096);
             arguments.option("--phase-filter", options->phase_filter, "REGEX",
-                             "Only phases whose name has this in it");
+                             "Only phases whose name contains a match");
             arguments.option("--frame-filter", options->frame_filter, "REGEX",
-                             "Only frame ids (of torch.compile) that begin "
-                             "so");
+                             "Only torch.compile frame ids that start with a "
+                             "match");
             arguments.flag("--frame-filter-full", options->frame_filter_full,
-                           "... that match as a whole");
+                           "Match whole frame ids with --frame-filter");
             arguments.option("--frame-exclude", options->frame_exclude, "REGEX",
-                             "Not those that begin so");
+                             "Exclude frame ids that start with a match");
             arguments.flag("--no-children", options->no_children,
-                           "Leave out processes that it starts");
+                           "Do not follow child processes");
             arguments.option("-o,--output", options->output, "FILE",
-                             "Where the samples go (profile.pflog)");
+                             "Write samples to this file (profile.pflog)");
             return
                 [options](Session& session) { return run(*options, session); };
           },

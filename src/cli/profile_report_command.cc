@@ -46,8 +46,8 @@ Command profile_report_command() {
   return {
       .name = "report",
       .sentence =
-          "Shows profiles that were taken, those of several ranks "
-          "together.",
+          "Shows recorded profiles; several, such as those of the ranks of a "
+          "job, as one.",
       .examples = {{"postflight profile report profile.pflog",
                     "where the time went"},
                    {"postflight profile report rank*.pflog --to speedscope",
@@ -60,17 +60,17 @@ Command profile_report_command() {
         for (const ProfileFormat& format : profile_formats())
           names.emplace_back(format.name);
         arguments
-            .positional("FILE", options->files, "What postflight profile wrote")
+            .positional("FILE", options->files,
+                        "Profile written by postflight profile")
             .required();
         arguments
             .option("--to", options->format,
-                    fmt::format("{}", fmt::join(names, "|")),
-                    "What to make of them")
+                    fmt::format("{}", fmt::join(names, "|")), "Output format")
             .one_of(names);
         arguments.option("--top", options->top, "N", "Functions shown (15)")
             .between(1, 100'000);
         arguments.flag("--no-phases", options->no_phases,
-                       "Collapsed: no phase before the frames");
+                       "Collapsed: omit the phase before the frames");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

@@ -39,7 +39,7 @@ auto attempted(Call call) -> decltype(call()) {
   } catch (const std::exception& exception) {
     return fail(ErrorKind::kIo, "{}", exception.what());
   } catch (...) {
-    return fail(ErrorKind::kIo, "it threw something");
+    return fail(ErrorKind::kIo, "it threw an unknown exception");
   }
 }
 
@@ -190,8 +190,9 @@ CompileTimeProfiler::Scope::Scope(CompileTimeProfiler& profiler,
     profiler.running_.fetch_sub(1);
     const std::lock_guard lock(profiler.counters_mutex_);
     ++profiler.counters_.ignored_concurrent;
-    profiler.info("profiling frame {} is ignored, another thread is profiled",
-                  frame_id);
+    profiler.info(
+        "profiling frame {} is ignored, another thread is being profiled",
+        frame_id);
     return;
   }
   counted_ = true;

@@ -52,7 +52,7 @@ class Variables {
 
   void warn(const char* name, std::string_view value) const {
     log_.write(LogLevel::kWarning, kCompileChannel,
-               "{}='{}' makes no sense; the default holds", name, value);
+               "{}='{}' is not valid; using the default", name, value);
   }
 
  private:

@@ -110,7 +110,7 @@ Result<std::string> ask(std::string_view command, const std::string& url,
     return fail(ErrorKind::kIo, "it failed");
   answer->resize(std::min(answer->find('\n'), answer->size()));
   if (answer->empty())
-    return fail(ErrorKind::kIo, "it said nothing");
+    return fail(ErrorKind::kIo, "it printed nothing");
   return *std::move(answer);
 }
 

@@ -61,7 +61,7 @@ Result<AgentRing> AgentRing::open(const std::filesystem::path& path) {
     return fail_errno(fmt::format("cannot open {}", path.native()));
   if (!S_ISREG(status.st_mode) ||
       static_cast<std::size_t>(status.st_size) != kMapped)
-    return fail(ErrorKind::kCorrupt, "{} is no ring", path.native());
+    return fail(ErrorKind::kCorrupt, "{} is not a sample ring", path.native());
   void* const memory = ::mmap(nullptr, kMapped, PROT_READ | PROT_WRITE,
                               MAP_SHARED, file.number(), 0);
   if (memory == MAP_FAILED)
@@ -69,7 +69,7 @@ Result<AgentRing> AgentRing::open(const std::filesystem::path& path) {
   AgentRing ring;
   ring.memory_ = static_cast<std::byte*>(memory);
   if (ring.header().magic != kRingMagic)
-    return fail(ErrorKind::kCorrupt, "{} is no ring", path.native());
+    return fail(ErrorKind::kCorrupt, "{} is not a sample ring", path.native());
   return ring;
 }
 

@@ -54,8 +54,8 @@ void SampledProcess::look_for_agent() {
   const AgentState agent = ring_->state();
   if (agent == AgentState::kRefused || agent == AgentState::kClocked)
     agent_trouble_ = fmt::format(
-        "no perf events ({}); sysctl kernel.perf_event_paranoid=2, or in a "
-        "container --cap-add=PERFMON, allows them",
+        "perf events are refused ({}); sysctl kernel.perf_event_paranoid=2, or "
+        "in a container --cap-add=PERFMON, allows them",
         std::generic_category().message(ring_->error()));
   if (agent != AgentState::kSampling && agent != AgentState::kClocked)
     return;
@@ -66,7 +66,7 @@ void SampledProcess::look_for_agent() {
     engine_ = std::make_unique<AgentEngine>(state_, *ring_,
                                             agent == AgentState::kClocked);
   else
-    agent_trouble_ = fmt::format("Python {} is sampled from outside only",
+    agent_trouble_ = fmt::format("Python {} can only be sampled from outside",
                                  version_text(state_.python()->version));
 }
 

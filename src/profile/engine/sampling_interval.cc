@@ -69,11 +69,13 @@ Result<nanoseconds> parse_sampling_interval(std::string_view text) {
     ns = static_cast<double>(interval_of_cycles(value).count());
   else
     return fail(ErrorKind::kUsage,
-                "'{}' is no rate; say 99, 5ms or 10000000cycles", text);
+                "'{}' is not a valid rate: give 99, 5ms or 10000000cycles",
+                text);
   if (ns < static_cast<double>(kShortest.count()) ||
       ns > static_cast<double>(kLongest.count()))
-    return fail(ErrorKind::kUsage,
-                "'{}' is no rate from 0.1 to 10000 samples a second", text);
+    return fail(
+        ErrorKind::kUsage,
+        "'{}' is not a valid rate: give 0.1 to 10000 samples per second", text);
   return nanoseconds(static_cast<std::int64_t>(ns));
 }
 
@@ -89,7 +91,7 @@ Result<nanoseconds> parse_profile_duration(std::string_view text) {
       return nanoseconds(static_cast<std::int64_t>(value * seconds * 1e9));
   }
   return fail(ErrorKind::kUsage,
-              "'{}' is no duration; say 30s, 500ms, 5m or 2h", text);
+              "'{}' is not a valid duration: give 30s, 500ms, 5m or 2h", text);
 }
 
 }  // namespace postflight

@@ -17,7 +17,7 @@ std::uint32_t python_frame(const RawFrame& raw, CodeReader& codes,
                            ProfileBuilder& profile) {
   const PythonCode* const code = codes.find(raw.code);
   if (code == nullptr)
-    return marker(profile, "<code gone>");
+    return marker(profile, "<code freed>");
   return profile.frame(
       {.kind = FrameKind::kPython,
        .name = profile.text(code->name),
@@ -27,7 +27,7 @@ std::uint32_t python_frame(const RawFrame& raw, CodeReader& codes,
 
 std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
   if (stack.cut)
-    below = profile_.stack(below, marker(profile_, "<cut>"));
+    below = profile_.stack(below, marker(profile_, "<truncated>"));
   if (below != below_)
     last_.clear();
   below_ = below;
@@ -84,7 +84,7 @@ std::uint32_t merged_stack(const RawStack& python,
   take_run(true);
   std::uint32_t node = 0;
   if (python.cut)
-    node = profile.stack(node, marker(profile, "<cut>"));
+    node = profile.stack(node, marker(profile, "<truncated>"));
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
     node = profile.stack(node, *frame);
   return node;

@@ -193,13 +193,13 @@ class LogReader {
       if ((byte & 0x80) == 0)
         return value;
     }
-    return fail(ErrorKind::kCorrupt, "a number that does not end");
+    return fail(ErrorKind::kCorrupt, "unterminated number");
   }
 
   static Result<std::uint32_t> small(Cursor& cursor) {
     const std::uint64_t value = TRY(number(cursor));
     if (value > INT32_MAX)
-      return fail(ErrorKind::kCorrupt, "a number that is too large");
+      return fail(ErrorKind::kCorrupt, "number too large");
     return static_cast<std::uint32_t>(value);
   }
 
@@ -213,7 +213,7 @@ class LogReader {
                                    const std::vector<std::uint32_t>& table) {
     const std::uint64_t value = TRY(number(cursor));
     if (value >= table.size())
-      return fail(ErrorKind::kCorrupt, "a number beyond its table");
+      return fail(ErrorKind::kCorrupt, "index beyond its table");
     return value;
   }
 
@@ -221,7 +221,7 @@ class LogReader {
   static Result<> deepen(std::vector<std::uint32_t>& depths, std::size_t parent,
                          std::uint32_t deepest) {
     if (depths[parent] >= deepest)
-      return fail(ErrorKind::kRefused, "stacks deeper than {}", deepest);
+      return fail(ErrorKind::kRefused, "stack nested deeper than {}", deepest);
     depths.push_back(depths[parent] + 1);
     return {};
   }
@@ -258,14 +258,13 @@ class LogReader {
         return counter(cursor);
     }
     return fail(ErrorKind::kUnsupported,
-                "an item of unknown kind {}; a newer postflight wrote it",
-                kind);
+                "unknown item kind {}; written by a newer postflight", kind);
   }
 
   Result<> frame(Cursor& cursor) {
     const std::uint32_t kind = TRY(small(cursor));
     if (kind > static_cast<std::uint32_t>(FrameKind::kMarker))
-      return fail(ErrorKind::kCorrupt, "a frame of unknown kind {}", kind);
+      return fail(ErrorKind::kCorrupt, "unknown frame kind {}", kind);
     const std::uint32_t name = TRY(entry(cursor, texts_));
     const std::uint32_t file = TRY(entry(cursor, texts_));
     const std::uint32_t line = TRY(small(cursor));
@@ -311,12 +310,12 @@ class LogReader {
     const std::uint64_t passed = TRY(number(cursor));
     // Centuries of nanoseconds would only wrap around; no clock gives them.
     if (passed > INT64_MAX || time_ > INT64_MAX)
-      return fail(ErrorKind::kCorrupt, "a time that is too large");
+      return fail(ErrorKind::kCorrupt, "time too large");
     time_ += passed;
     sample.time_ns = time_;
     sample.weight_ns = TRY(number(cursor));
     if (sample.weight_ns > kMostSampleWeight)
-      return fail(ErrorKind::kCorrupt, "a sample that weighs too much");
+      return fail(ErrorKind::kCorrupt, "sample weight too large");
     sample.thread = TRY(entry(cursor, threads_));
     sample.stack = TRY(entry(cursor, stacks_));
     sample.phase = TRY(entry(cursor, phases_));
@@ -365,10 +364,10 @@ Result<Bytes> next_block(Cursor& cursor, const Limits& limits) {
   const auto checksum = TRY(cursor.little_endian<std::uint32_t>());
   if (size > limits.max_profile_block_bytes)
     return fail(ErrorKind::kRefused,
-                "a block of {} bytes (Limits::max_profile_block_bytes)", size);
+                "block of {} bytes (Limits::max_profile_block_bytes)", size);
   const Bytes items = TRY(cursor.take(size));
   if (log_checksum(items) != checksum)
-    return fail(ErrorKind::kCorrupt, "a block whose checksum does not hold");
+    return fail(ErrorKind::kCorrupt, "block checksum mismatch");
   return items;
 }
 
@@ -394,9 +393,9 @@ Result<> read_profile_log(Bytes log, std::string_view where,
     into.profile().findings.push_back(
         {.kind = "damaged_profile",
          .severity = Severity::kWarning,
-         .message =
-             fmt::format("the profile holds up to byte {}; {} bytes follow: {}",
-                         start, before, read.error().message()),
+         .message = fmt::format(
+             "the profile is damaged at byte {}; ignored the last {} bytes: {}",
+             start, before, read.error().message()),
          .where = std::string(where)});
     break;
   }

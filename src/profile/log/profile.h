@@ -18,7 +18,7 @@ namespace postflight {
 enum class FrameKind : std::uint8_t {
   kPython,
   kNative,
-  kMarker,  // stands for frames that could not be seen: "<cut>", "[gcc]"
+  kMarker,  // stands for frames that could not be seen: "<truncated>", "[gcc]"
 };
 
 // A place in a program. Texts are numbers into Profile::texts.

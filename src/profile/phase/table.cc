@@ -183,7 +183,7 @@ Result<PhaseTableReader> PhaseTableReader::open(
     return fail_errno(fmt::format("cannot open {}", path.native()));
   if (!S_ISREG(status.st_mode) ||
       static_cast<std::size_t>(status.st_size) != Table::kBytes)
-    return fail(ErrorKind::kCorrupt, "{} is no table of phases", path.native());
+    return fail(ErrorKind::kCorrupt, "{} is not a phase table", path.native());
   void* const memory =
       ::mmap(nullptr, Table::kBytes, PROT_READ, MAP_SHARED, file.number(), 0);
   if (memory == MAP_FAILED)
@@ -191,7 +191,7 @@ Result<PhaseTableReader> PhaseTableReader::open(
   PhaseTableReader reader;
   reader.memory_ = static_cast<const std::byte*>(memory);
   if (as_text({reader.memory_, 8}) != kMagic)
-    return fail(ErrorKind::kCorrupt, "{} is no table of phases", path.native());
+    return fail(ErrorKind::kCorrupt, "{} is not a phase table", path.native());
   return reader;
 }
 

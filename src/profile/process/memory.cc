@@ -76,20 +76,22 @@ Result<> check_permission(pid_t pid) {
       return {};
   }
   if (owner.st_uid != ::geteuid())
-    return fail(ErrorKind::kRefused,
-                "may not read the memory of process {}, which belongs to "
-                "another user; run as that user, or: sudo postflight profile "
-                "--pid {}",
-                pid, pid);
+    return fail(
+        ErrorKind::kRefused,
+        "no permission to read the memory of process {}, which belongs to "
+        "another user; run as that user, or: sudo postflight profile "
+        "--pid {}",
+        pid, pid);
   if (const char scope = ptrace_scope(); scope != '0')
     return fail(ErrorKind::kRefused,
-                "may not read the memory of process {}: "
+                "no permission to read the memory of process {}: "
                 "kernel.yama.ptrace_scope is {}; run: sudo sysctl "
                 "kernel.yama.ptrace_scope=0, or start the program with: "
                 "postflight profile -- COMMAND",
                 pid, scope);
   return fail(ErrorKind::kRefused,
-              "may not read the memory of process {}; in a container, start it "
+              "no permission to read the memory of process {}; in a container, "
+              "start it "
               "with --cap-add=SYS_PTRACE, else run: sudo postflight profile "
               "--pid {}",
               pid, pid);

@@ -122,9 +122,8 @@ Result<KnownVersion> find_version(const PythonVersion& version) {
   if (version.major == 3 && known != kVersions.end())
     return *known;
   return fail(ErrorKind::kUnsupported,
-              "Python {}.{} is not one whose frames are known (3.{} to 3.{})",
-              version.major, version.minor, kVersions.front().minor,
-              kVersions.back().minor);
+              "Python {}.{} is not supported; 3.{} to 3.{} are", version.major,
+              version.minor, kVersions.front().minor, kVersions.back().minor);
 }
 
 // Reads words of a description. An offset beyond the size of its structure
@@ -214,25 +213,24 @@ Result<PythonLayout> described_layout(const PythonVersion& version,
     return known.layout();
   if (runtime.size() < kDescribedBytes ||
       as_text(runtime.first(8)) != "xdebugpy")
-    return fail(ErrorKind::kUnsupported,
-                "Python {} does not describe its own layout",
+    return fail(ErrorKind::kUnsupported, "Python {} has no _Py_DebugOffsets",
                 version_text(version));
   Words words(runtime);
   if (python_version(words.word(1)) != version)
-    return fail(
-        ErrorKind::kUnsupported, "Python {} describes the layout of Python {}",
-        version_text(version), version_text(python_version(words.word(1))));
+    return fail(ErrorKind::kUnsupported,
+                "Python {} has the _Py_DebugOffsets of Python {}",
+                version_text(version),
+                version_text(python_version(words.word(1))));
   if (words.word(2) != 0)
     return fail(ErrorKind::kUnsupported,
-                "Python {} runs without a global lock; its frames are not "
-                "known",
+                "free-threaded Python {} is not supported",
                 version_text(version));
   PythonLayout layout = layout_from(words, known.description);
   layout.tagged_code = known.tagged_code;
   const std::uint32_t ascii = layout.ascii_header;
   if (!words.plausible() || ascii < 32 || ascii > 64 || layout.frame.size > 256)
     return fail(ErrorKind::kUnsupported,
-                "Python {} describes a layout that cannot be",
+                "Python {} has implausible _Py_DebugOffsets",
                 version_text(version));
   return layout;
 }

@@ -41,7 +41,7 @@ void write_profile_collapsed(const Profile& profile,
       line += without_semicolons(frame_text(profile, profile.frames[frame]));
     }
     if (line.empty())
-      line = "[nothing seen]";
+      line = "[no frames]";
     out += fmt::format("{} {}\n", line, count);
   }
 }

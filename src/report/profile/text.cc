@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,7 +51,7 @@ std::string headline(const Profile& profile, const ProfileSummary& summary) {
   const bool wall = note(profile, "mode") == "wall";
   std::string text =
       fmt::format("PROFILE  {} of {} in {} samples", duration(summary.spent.ns),
-                  wall ? "threads' time" : "CPU time", summary.spent.samples);
+                  wall ? "thread time" : "CPU time", summary.spent.samples);
   if (!summary.functions.empty()) {
     const FunctionTime& top = summary.functions.front();
     text += fmt::format("; {} in {}", share(top.self.ns, summary.spent.ns),
@@ -98,16 +100,22 @@ void write_ranks(const ProfileSummary& summary, Output& out) {
         rank.rank < 0 ? std::string("none") : std::to_string(rank.rank));
 }
 
+// The counters of a log and how they are shown, in this order.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5>
+    kCounters = {{{"samples", "taken"},
+                  {"lost", "lost"},
+                  {"torn", "torn"},
+                  {"cut", "truncated"},
+                  {"unreadable", "unreadable"}}};
+
 void write_conditions(const Profile& profile, Output& out) {
   std::string line = "\n  samples";
   bool first = true;
-  for (const char* const key :
-       {"samples", "lost", "torn", "cut", "unreadable"}) {
+  for (const auto& [key, label] : kCounters) {
     const auto count = profile.counters.find(key);
     if (count == profile.counters.end())
       continue;
-    line += fmt::format("{} {} {}", first ? "" : ",", count->second,
-                        first ? std::string_view("taken") : key);
+    line += fmt::format("{} {} {}", first ? "" : ",", count->second, label);
     first = false;
   }
   out += line + "\n";

@@ -164,7 +164,7 @@ TEST_F(AgentRingTest, RefusesOtherFiles) {
   std::ofstream(other) << "x";
   const Result<AgentRing> ring = AgentRing::open(other);
   ASSERT_FALSE(ring);
-  EXPECT_EQ(ring.error().message(), other.native() + " is no ring");
+  EXPECT_EQ(ring.error().message(), other.native() + " is not a sample ring");
 }
 
 TEST_F(AgentRingTest, JoinsWhatIsKeptOfTheStackBefore) {
@@ -302,8 +302,9 @@ TEST_P(WithoutPerf, FallsBackAndSaysSo) {
   const Profile profile =
       profile_of("def spin():\n    while True: pass\nspin()\n", 200);
   EXPECT_EQ(profile.notes.at("engine"), "in-process, clock thread");
-  EXPECT_THAT(profile.notes.at("engine_why"),
-              StartsWith("no perf events (Permission denied); sysctl "));
+  EXPECT_THAT(
+      profile.notes.at("engine_why"),
+      StartsWith("perf events are refused (Permission denied); sysctl "));
   EXPECT_EQ(names(profile, profile.samples.back().stack).front(), "spin");
 }
 
@@ -515,7 +516,7 @@ while True:
          at = profile.stacks[at].parent) {
       const ProfileFrame& frame = profile.frames[profile.stacks[at].frame];
       const std::string name = profile.texts[frame.name];
-      EXPECT_NE(name, "<code gone>");
+      EXPECT_NE(name, "<code freed>");
       if (!name.starts_with("made_"))
         continue;
       ++made;

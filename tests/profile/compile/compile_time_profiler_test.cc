@@ -272,18 +272,19 @@ TEST_F(CompileTimeProfilerTest, WarnsOfBadVariables) {
   EXPECT_EQ(options, CompileProfileOptions());
   EXPECT_THAT(
       lines_,
-      ElementsAre("COMPILE_STROBELIGHT_FRAME_FILTER='(' makes no sense; the "
-                  "default holds",
-                  "COMPILE_STROBELIGHT_MAX_STACK_LENGTH='abc' makes no sense; "
-                  "the default holds",
-                  "POSTFLIGHT_MAX_STACK_LENGTH='5000' makes no sense; the "
-                  "default holds",
-                  "COMPILE_STROBELIGHT_MAX_PROFILE_TIME='1.5' makes no sense; "
-                  "the default holds",
-                  "COMPILE_STROBELIGHT_SAMPLE_RATE='' makes no sense; the "
-                  "default holds",
-                  "POSTFLIGHT_SAMPLE_RATE='fast' makes no sense; the default "
-                  "holds"));
+      ElementsAre(
+          "COMPILE_STROBELIGHT_FRAME_FILTER='(' is not valid; using "
+          "the default",
+          "COMPILE_STROBELIGHT_MAX_STACK_LENGTH='abc' is not valid; using "
+          "the default",
+          "POSTFLIGHT_MAX_STACK_LENGTH='5000' is not valid; using "
+          "the default",
+          "COMPILE_STROBELIGHT_MAX_PROFILE_TIME='1.5' is not valid; using "
+          "the default",
+          "COMPILE_STROBELIGHT_SAMPLE_RATE='' is not valid; using "
+          "the default",
+          "POSTFLIGHT_SAMPLE_RATE='fast' is not valid; using the "
+          "default"));
 }
 
 TEST_F(CompileTimeProfilerTest, TakesVariablesOfBothNames) {
@@ -332,12 +333,13 @@ TEST_F(CompileTimeProfilerTest, AsksForTheAddress) {
   EXPECT_EQ(answered_url("sleep 1000;", "file:///x", 0, log_), "file:///x");
   EXPECT_THAT(
       lines_,
-      ElementsAre("POSTFLIGHT_URL_COMMAND (false): it failed; the result is "
-                  "at file:///x",
-                  "POSTFLIGHT_URL_COMMAND (true): it said nothing; the result "
-                  "is at file:///x",
-                  "POSTFLIGHT_URL_COMMAND (sleep 1000;): no answer within 0 s; "
-                  "the result is at file:///x"));
+      ElementsAre(
+          "POSTFLIGHT_URL_COMMAND (false): it failed; the result is "
+          "at file:///x",
+          "POSTFLIGHT_URL_COMMAND (true): it printed nothing; the result "
+          "is at file:///x",
+          "POSTFLIGHT_URL_COMMAND (sleep 1000;): no answer within 0 s; "
+          "the result is at file:///x"));
   EXPECT_EQ(file_url("/tmp/{\"a\"}\n"), "file:///tmp/%7B%22a%22%7D%0A");
 }
 

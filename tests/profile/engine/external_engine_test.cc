@@ -143,7 +143,7 @@ down(100)
   const std::vector<std::string> stack =
       stack_of(child.pid(), {.mode = ProfileMode::kWall, .most_frames = 10});
   ASSERT_EQ(stack.size(), 11U);
-  EXPECT_EQ(stack[0], "<cut>");
+  EXPECT_EQ(stack[0], "<truncated>");
   EXPECT_EQ(stack[1], "down:4");
   EXPECT_TRUE(samples_.at(0).flags.cut);
 }

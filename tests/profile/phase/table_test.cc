@@ -128,8 +128,7 @@ TEST_F(PhaseTableTest, RefusesOtherFiles) {
   std::ofstream(other) << "x";
   const Result<PhaseTableReader> reader = PhaseTableReader::open(other);
   ASSERT_FALSE(reader);
-  EXPECT_EQ(reader.error().message(),
-            other.native() + " is no table of phases");
+  EXPECT_EQ(reader.error().message(), other.native() + " is not a phase table");
 }
 
 }  // namespace
