@@ -1,9 +1,9 @@
-// The agent: a library that a profiled program is started with (LD_PRELOAD).
+// The agent: a library that is preloaded into a profiled program (LD_PRELOAD).
 //
 // Each thread has a perf event that counts its CPU time and sends the thread a
 // signal at every interval. The handler runs on that thread, so the frames it
-// walks stand still, and puts what it sees into a ring of shared memory; names
-// are looked up by the engine, from outside.
+// walks do not change meanwhile. It writes what it sees to a ring in shared
+// memory; names are looked up by the engine, from outside.
 
 #include <atomic>
 #include <cerrno>
@@ -37,20 +37,20 @@ namespace {
 
 constexpr std::size_t kFramesBytes =
     sizeof(std::uint64_t) * kWalkWordsPerFrame * kMostRingFrames;
-// After so many records a thread sends its whole stack again, for a reader
-// that has missed one.
+// After this many records a thread sends its whole stack again, in case the
+// reader has missed one.
 constexpr std::uint32_t kWholeEach = 64;
 
-// The whole agent; zero until set_up().
+// All state of the agent; zero until set_up().
 struct Agent {
   RingHeader* ring = nullptr;
   std::byte* data = nullptr;
   std::byte* phases = nullptr;
   std::uint64_t interval_ns = 0;
   int signal = 0;
-  bool refuse = false;  // tests: as if perf events were forbidden
+  bool refuse = false;  // for tests: act as if perf events were refused
   pid_t pid = 0;
-  bool clocked = false;  // as perf events may not be opened
+  bool clocked = false;  // driven by the clock thread, not by perf events
   CreateThread create_thread = nullptr;
   char folder[kMostFolderBytes] = {};
   void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState
@@ -58,19 +58,20 @@ struct Agent {
 };
 Agent agent;
 
-// Of each thread. Initial-exec, so that a handler finds it without allocating.
+// One for each thread. Initial-exec, so that a handler reaches it without
+// allocating.
 struct ThreadData {
-  int event;  // plus one; 0: none
+  int event;  // its descriptor plus one; 0: none
   bool sampled;
   bool in_handler;
   ClockedThread clock;
   std::int32_t tid;
   std::uint32_t phase_slot;
   std::uint64_t stack_end;
-  // Room for kMostRingFrames each: the stack now, and the one before.
+  // Space for kMostRingFrames each: the current stack and the previous one.
   std::uint64_t* frames;
   std::uint64_t* last;
-  std::uint32_t last_frames;  // 0: the reader does not know it
+  std::uint32_t last_frames;  // 0: the reader does not have it
   std::uint32_t since_whole;
 };
 [[gnu::tls_model("initial-exec")]] thread_local ThreadData own;
@@ -91,8 +92,8 @@ void take_sample(const ucontext_t& context) {
   const RingLayout& layout = agent.ring->layout;
   const std::uint64_t start = now_ns();
   void* const thread = agent.thread_state();
-  // Walked into memory of the thread first: how much room it takes in the ring
-  // is known only then, and the stack may be small.
+  // Walk into the thread's own buffer first: the size of the record is known
+  // only afterwards, and the thread's stack may be small.
   const std::uint32_t most = layout.most_frames < kMostRingFrames
                                  ? layout.most_frames
                                  : kMostRingFrames;
@@ -171,7 +172,7 @@ void handle(int, siginfo_t*, void* context) {
   errno = error;
 }
 
-// The event of the calling thread; the error, or 0.
+// Opens the calling thread's event. Returns an errno, or 0.
 int open_event() {
   perf_event_attr attributes = {};
   attributes.type = PERF_TYPE_SOFTWARE;
@@ -209,7 +210,7 @@ void close_event() {
   own.event = 0;
 }
 
-// Makes the calling thread one that is sampled; the error, or 0.
+// Starts sampling the calling thread. Returns an errno, or 0.
 int begin_thread() {
   own.tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
   own.event = 0;
@@ -233,7 +234,7 @@ int begin_thread() {
     own.frames = static_cast<std::uint64_t*>(room);
     own.last = own.frames + kFramesBytes / sizeof(std::uint64_t);
   }
-  // From here on signals may come.
+  // Signals may arrive from here on.
   own.sampled = true;
   const int error = agent.clocked ? add_to_clock(own.clock) : open_event();
   own.sampled = error == 0;
@@ -251,7 +252,7 @@ void end_thread(void*) {
   own.frames = nullptr;
 }
 
-// A ring and an event for this process, new or forked.
+// Creates the ring of this process, new or forked, and starts sampling.
 void begin_process() {
   std::byte* const memory =
       map_process_file(agent.folder, ".ring", kRingDataOffset + kRingBytes);
@@ -293,7 +294,7 @@ void after_fork() {
   begin_process();
 }
 
-// A real-time signal that nobody uses.
+// A real-time signal that is not in use.
 int free_signal() {
   for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
     struct sigaction used;
@@ -321,7 +322,7 @@ std::uint64_t number(const char* text) {
       agent.interval_ns == 0)
     return;
   std::memcpy(agent.folder, folder, std::strlen(folder) + 1);
-  // Only Python has this; all others are left alone.
+  // Only Python exports this; other programs are left alone.
   *reinterpret_cast<void**>(&agent.thread_state) =
       ::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
   agent.signal = free_signal();
@@ -331,13 +332,13 @@ std::uint64_t number(const char* text) {
   struct sigaction action = {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  // A fault while its signal is blocked would end the program.
+  // A fault whose signal is blocked would kill the program.
   ::sigfillset(&action.sa_mask);
   ::sigdelset(&action.sa_mask, SIGSEGV);
   ::sigdelset(&action.sa_mask, SIGBUS);
   ::sigaction(agent.signal, &action, nullptr);
-  // When too many signals are queued, the kernel sends SIGIO instead, which
-  // would end the program.
+  // When too many signals are queued, the kernel sends SIGIO instead, whose
+  // default action kills the program.
   struct sigaction used;
   if (::sigaction(SIGIO, nullptr, &used) == 0 && used.sa_handler == SIG_DFL)
     ::signal(SIGIO, SIG_IGN);
@@ -346,7 +347,7 @@ std::uint64_t number(const char* text) {
   begin_process();
 }
 
-// At the end, the engine gets a moment to take what is left.
+// At exit, give the engine a moment to drain the ring.
 [[gnu::destructor]] void tear_down() {
   close_event();
   remove_from_clock(own.clock);
@@ -373,8 +374,7 @@ void* run_thread(void* argument) {
 
 }  // namespace
 
-// After a vfork() the memory is still the parent's, and nothing of the child's
-// is sampled.
+// After vfork() the child shares its parent's memory and is not sampled.
 bool pause_sampling() {
   if (!own.sampled || ::getpid() != agent.pid)
     return false;
@@ -401,12 +401,12 @@ void resume_sampling() {
 
 }  // namespace postflight
 
-// In the place of the C library's: every thread begins with its event.
+// Replaces the C library's function: every thread starts with its own event.
 extern "C" [[gnu::visibility("default")]] int pthread_create(
     pthread_t* thread, const pthread_attr_t* attributes,
     void* (*routine)(void*), void* argument) {
   using namespace postflight;
-  // Who loads us may start threads before we are set up.
+  // Other libraries may start threads before set_up() has run.
   if (agent.create_thread == nullptr)
     agent.create_thread =
         reinterpret_cast<CreateThread>(::dlsym(RTLD_NEXT, "pthread_create"));

@@ -13,8 +13,8 @@
 namespace postflight {
 namespace {
 
-// A thread that ran for long while the clock was kept from running gets so many
-// samples later; more would only show where it is then.
+// A thread that ran while the clock thread was delayed is owed at most this
+// many samples; more would only show where it is afterwards.
 constexpr std::uint64_t kMostOwed = 4;
 
 struct Clock {
@@ -83,13 +83,13 @@ void write_path(pid_t tid, char* path) {
 int start_clock(CreateThread create, int signal, std::uint64_t interval_ns) {
   state.signal = signal;
   state.interval_ns = interval_ns;
-  // It handles no signals of the program's.
+  // The clock thread must not handle the program's signals.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  // It needs little, but the libraries' own variables of each thread lie on its
-  // stack, too.
+  // It needs little itself, but all thread-local variables are on its stack,
+  // too.
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -142,8 +142,7 @@ void release_clock() {
   ::pthread_mutex_unlock(&state.lock);
 }
 
-// The files of the parent's threads are the parent's; a child has them open,
-// too.
+// A forked child inherits the descriptors of its parent's threads.
 void forget_clock() {
   for (ClockedThread* at = state.first; at != nullptr; at = at->after)
     if (at->activity >= 0)

@@ -14,8 +14,8 @@ constexpr std::uint64_t kMostCharacters = 1'000;
 constexpr std::uint64_t kMostLineTable = 16 << 10;
 constexpr std::size_t kSlotBits = 13;
 
-// What the engine was told last of those codes that fall on a slot. Several
-// threads may write to it: a slot that belongs to nobody costs a record more.
+// A cache of the code objects that the engine has been told of. Threads may
+// race for a slot; a mixed-up one only costs another record.
 struct Slot {
   std::atomic<std::uint64_t> code;
   std::atomic<std::uint64_t> identity;
@@ -28,7 +28,7 @@ constexpr std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
   return state ^ (state >> 32);
 }
 
-// A stretch of memory that belongs to a code object.
+// A range of memory that belongs to a code object.
 struct Piece {
   std::uint64_t address = 0;
   std::uint64_t size = 0;
@@ -37,7 +37,7 @@ struct Piece {
 };
 
 struct CodePieces {
-  Piece pieces[4];  // itself, its name, its file, its table of lines
+  Piece pieces[4];  // the object, its name, its file, its line table
   std::uint64_t identity = 0;
 };
 
@@ -62,7 +62,7 @@ std::uint64_t table_size(std::uint64_t address) {
   return kBytesOffset + size;
 }
 
-// Where its parts are, as yet without their sizes; nothing if it can't be read.
+// Where its parts are, without their sizes; nothing if it is unreadable.
 std::optional<CodePieces> look_at(std::uint64_t code,
                                   const RingLayout& layout) {
   CodePieces found;
@@ -86,7 +86,7 @@ bool copy_piece(const Piece& piece, std::uint64_t* to) {
   return true;
 }
 
-// Whether the ring had room for it.
+// False if the ring is full.
 bool tell(RingHeader& ring, std::byte* data, CodePieces& code) {
   code.pieces[1].size = text_size(code.pieces[1].address, ring.layout);
   code.pieces[2].size = text_size(code.pieces[2].address, ring.layout);

@@ -11,7 +11,7 @@ using Exec = int (*)(const char*, char* const*);
 using ExecWith = int (*)(const char*, char* const*, char* const*);
 using ExecFile = int (*)(int, char* const*, char* const*);
 
-// The C library's.
+// The functions of the C library.
 struct {
   Exec execv;
   Exec execvp;
@@ -29,7 +29,7 @@ template <class Function, class... Arguments>
 int guarded(Function function, Arguments... arguments) {
   const bool paused = pause_sampling();
   const int result = function(arguments...);
-  // We are still here, so it has failed.
+  // exec returns only if it has failed.
   const int error = errno;
   if (paused)
     resume_sampling();

@@ -1,19 +1,19 @@
 #pragma once
 
-// Part of the agent: what happens when a thread becomes another program.
+// Part of the agent: keeps its signals out of programs started by exec.
 //
-// A signal of ours that is pending then would end that program, which has no
-// handler for it. So the functions of the exec family are stood in for: they
-// first see to it that nothing is pending or can come.
+// A signal that is pending during exec would kill the new program, which has no
+// handler for it. So the agent replaces the functions of the exec family by
+// ones that first stop the signals and consume any that are pending.
 
 namespace postflight {
 
-// Looks the C library's functions up; nothing is looked up later, when a
-// vfork() may have taken place.
+// Looks up the C library's functions early, as that is not possible after a
+// vfork().
 void set_up_exec_guard();
 
-// The agent's part. Sends no more signals to the calling thread and takes those
-// that are pending; false if there is nothing to resume.
+// Defined by the agent. Stops the signals of the calling thread and consumes
+// those that are pending; false if there is nothing to resume.
 bool pause_sampling();
 void resume_sampling();
 

@@ -9,9 +9,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// Between each pair of names lies what may fault. Nothing there uses the stack,
-// so that one can go on at the second: the word was not read, or the walk ends
-// at the frame it has come to.
+// The instructions between each pair of labels may fault. None of them uses the
+// stack, so execution can continue at the second label: the word was not read,
+// or the walk ends at the frame it has reached.
 asm(R"(
 .pushsection .text
 .balign 16
@@ -78,7 +78,7 @@ using SetAction = int (*)(int, const Action*, Action*);
 using SetHandler = sighandler_t (*)(int, sighandler_t);
 
 constexpr int kGuarded[] = {SIGSEGV, SIGBUS};
-// How many samples may pass until we look whether our handlers are there.
+// How many samples pass between checks that our handlers are still installed.
 constexpr std::uint32_t kLookEach = 64;
 
 pid_t owner = 0;  // whose memory this is
@@ -93,7 +93,7 @@ int real_sigaction(int signal, const Action* action, Action* old) {
   return real.load()(signal, action, old);
 }
 
-// Which of the two; -1: neither.
+// Index into kGuarded; -1: not guarded.
 int guarded_index(int signal) {
   for (int i = 0; i < 2; ++i)
     if (kGuarded[i] == signal)
@@ -101,7 +101,7 @@ int guarded_index(int signal) {
   return -1;
 }
 
-// As if the program's had been called by the kernel.
+// Calls the program's handler as the kernel would.
 void pass_on(int signal, siginfo_t* info, void* context) {
   Action& kept = theirs[signal == kGuarded[0] ? 0 : 1];
   const Action action = kept;
@@ -114,7 +114,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
              (action.sa_handler == SIG_IGN && !sent)) {
     const Action standard = {};
     real_sigaction(signal, &standard, nullptr);
-    // A fault strikes again as soon as we return; what was sent does not.
+    // A fault recurs as soon as we return; a signal that was sent does not.
     if (sent)
       ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
   } else if (action.sa_handler != SIG_IGN) {
@@ -134,7 +134,7 @@ void handle_fault(int signal, siginfo_t* info, void* context) {
 }
 
 // With the mask and flags of the program's handler, so that it runs as it would
-// without us.
+// without the agent.
 int install(int index) {
   Action ours = theirs[index];
   const bool handled =
@@ -174,7 +174,7 @@ void take_over_fault_guard() {
 }
 
 bool fault_guard_holds(const sigset_t& blocked) {
-  // A fault with its signal blocked ends the process.
+  // A fault whose signal is blocked kills the process.
   if (::sigismember(&blocked, SIGSEGV) != 0 ||
       ::sigismember(&blocked, SIGBUS) != 0)
     return false;
@@ -202,7 +202,7 @@ bool checked_copy(void* to, std::uint64_t from, std::uint64_t size) {
 
 }  // namespace postflight
 
-// In the place of the C library's.
+// Replaces the C library's function.
 extern "C" [[gnu::visibility("default")]] int sigaction(
     int signal, const struct sigaction* action, struct sigaction* old) {
   using namespace postflight;

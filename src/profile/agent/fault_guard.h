@@ -4,19 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 
-// Part of the agent: reads memory that may not be there, in a signal handler.
+// Part of the agent: reads memory that may be unmapped, in a signal handler.
 //
-// A handler may strike between any two instructions, also while a call is being
-// set up and the new frame's links are not written yet: what it follows then
-// may lead nowhere. Asking the kernel for each frame would be safe and cost a
-// microsecond each. So frames are read directly, by one function whose faults
-// are caught: our handler of SIGSEGV and SIGBUS sees that the fault happened
-// there and has the function return false.
+// A handler may run between any two instructions, also while a call is being
+// set up and the new frame's links are not written yet, so it may follow a wild
+// pointer. Reading each frame through the kernel would be safe but take a
+// microsecond each. So frames are read directly, by code whose faults are
+// caught: our handler of SIGSEGV and SIGBUS sees that the fault happened there
+// and makes the read return false.
 //
-// Programs have handlers of their own for these signals (Python's faulthandler,
-// torch, CUDA). Theirs are kept behind ours, by standing in for sigaction() and
-// signal(): who asks sees only what the program set, and every fault that is
-// not ours goes there, or has its default effect.
+// Programs have their own handlers for these signals (Python's faulthandler,
+// torch, CUDA). They are kept behind ours by replacing sigaction() and
+// signal(): callers see only what the program has set, and every fault outside
+// our code is passed to the program's handler, or has its default effect.
 
 namespace postflight {
 
@@ -26,31 +26,30 @@ struct FrameOffsets {
   std::uint32_t instruction = 0;
   std::uint32_t previous = 0;
   std::uint32_t flags = 0;  // two bytes
-  std::uint32_t size = 0;   // of all that
+  std::uint32_t size = 0;   // to the end of the last of them
 };
 // Of each frame: code, instruction, flags.
 constexpr std::size_t kFrameWords = 3;
 
-// Puts our handlers before the program's.
+// Installs our handlers in front of the program's.
 void set_up_fault_guard();
-// In a forked child. Not so after a vfork(): its memory is still the parent's,
-// and what it does about signals is none of our business.
+// For a forked child. Not for one of vfork(), which shares its parent's memory.
 void take_over_fault_guard();
 // Whether reads are guarded on a thread that was interrupted with these signals
-// blocked. Looks now and then whether somebody has replaced our handlers
-// without asking the C library.
+// blocked. Checks now and then that nobody has replaced our handlers without
+// going through the C library.
 bool fault_guard_holds(const sigset_t& blocked);
 
-// False if there is no such memory. Only while the guard holds.
+// False if the address is unmapped. Only while the guard is active.
 bool guarded_word(std::uint64_t address, std::uint64_t& word);
 // Writes kFrameWords of each of up to `most` frames, beginning at `frame`, and
-// returns the end of what it wrote. `rest` is where the next frame should be: 0
-// where there is none, else it could not be read, or there were enough. Only
-// while the guard holds.
+// returns the end of what it wrote. `rest` is the address of the next frame: 0
+// if there is none; otherwise it was unreadable, or `most` was reached. Only
+// while the guard is active.
 std::uint64_t* guarded_walk(std::uint64_t frame, const FrameOffsets& offsets,
                             std::uint64_t* out, std::uint64_t most,
                             std::uint64_t& rest);
-// Reads by asking the kernel.
+// Reads through the kernel.
 bool checked_copy(void* to, std::uint64_t from, std::uint64_t size);
 
 }  // namespace postflight

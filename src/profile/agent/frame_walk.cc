@@ -8,7 +8,7 @@
 namespace postflight {
 namespace {
 
-// guarded_walk(), through the kernel.
+// As guarded_walk(), but reads through the kernel.
 std::uint64_t* checked_walk(std::uint64_t frame, const FrameOffsets& offsets,
                             std::uint64_t* out, std::uint64_t most,
                             std::uint64_t& rest) {
@@ -31,8 +31,8 @@ std::uint64_t* checked_walk(std::uint64_t frame, const FrameOffsets& offsets,
   return out;
 }
 
-// Where a frame has its owner and whether it is an entry: two bytes side by
-// side, or one of them.
+// The offset of a frame's owner and is_entry: two adjacent bytes, or one of
+// them.
 std::uint32_t flags_offset(const RingLayout& layout) {
   if (layout.has_owner == 0)
     return layout.has_is_entry != 0 ? layout.is_entry : layout.frame_code;
@@ -82,7 +82,7 @@ FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
           : 0;
   const std::uint64_t every =
       layout.has_is_entry == 0 && layout.all_entries != 0 ? kEntryBit : 0;
-  // In its place: what is kept of a frame is less than what was read of it.
+  // Compacts in place: a frame takes fewer words than were read of it.
   std::uint64_t* to = out;
   for (const std::uint64_t* at = out; at != end; at += kFrameWords) {
     const std::uint64_t flags = at[2];

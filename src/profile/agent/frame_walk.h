@@ -15,17 +15,17 @@ struct FrameWalk {
   std::uint32_t frames = 0;
   bool torn = false;
   bool cut = false;
-  bool guarded = false;  // was, and is for the thread as it stands
+  bool guarded = false;  // the fault guard was active, and still is
 };
 
-// Entry markers come on top of the frames that count.
+// Shim frames, which mark entries from C, do not count as frames.
 constexpr std::uint32_t kMostSteps = 2;
 constexpr std::size_t kWalkWordsPerFrame = kFrameWords * kMostSteps;
 
 // Writes code and instruction of each frame, the innermost first, to `out`,
-// which has room for `most` times kWalkWordsPerFrame. `thread` is the address
-// of the thread's state, `blocked` are the signals that were when it was
-// interrupted.
+// which has space for `most` times kWalkWordsPerFrame. `thread` is the address
+// of the PyThreadState, `blocked` the signals that were blocked when the thread
+// was interrupted.
 FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
                       const sigset_t& blocked, std::uint64_t* out,
                       std::uint32_t most);

@@ -33,9 +33,8 @@ std::byte* map_process_file(const char* folder, const char* suffix,
   const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
     return nullptr;
-  // All of it is there before it is used: a disk that is full later would end
-  // the program at its next write, and a page that is missing costs more than
-  // the whole handler.
+  // Allocate all of it now: if the disk became full later, the next write would
+  // kill the program, and a page fault costs more than the whole handler.
   void* memory = MAP_FAILED;
   if (::posix_fallocate(file, 0, static_cast<off_t>(size)) == 0)
     memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,

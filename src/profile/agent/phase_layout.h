@@ -5,8 +5,8 @@
 
 namespace postflight {
 
-// Which phases the threads of a process are in, in memory that the process
-// writes and whoever profiles it reads, without asking each other anything.
+// Which phases the threads of a process are in: shared memory that the process
+// writes and a profiler reads, without locks.
 //
 //   header  "PFPHASE\x01", u32 slots, u32 bytes of names, u32 bytes used,
 //           u32 slots ever used
@@ -15,11 +15,11 @@ namespace postflight {
 //   names   at each phase's offset: u16 size of name, u16 size of frame id,
 //           both texts; offsets are multiples of 4 and never 0
 //
-// It lies in the file <folder>/<pid>.phases, where <folder> is what
-// POSTFLIGHT_PHASES says.
+// It is the file <folder>/<pid>.phases, where <folder> is the value of
+// POSTFLIGHT_PHASES.
 struct PhaseTableLayout {
   static constexpr std::uint32_t kSlots = 512;
-  static constexpr std::uint32_t kMostPhases = 29;  // deeper ones don't show
+  static constexpr std::uint32_t kMostPhases = 29;  // deeper ones are not shown
   static constexpr std::uint32_t kNamesBytes = 256 << 10;
   static constexpr std::size_t kHeaderBytes = 64;
   static constexpr std::size_t kUsedBytesOffset = 16;

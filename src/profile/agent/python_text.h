@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-// How CPython keeps text and bytes, in every version that we know.
+// How CPython stores str and bytes, in all supported versions.
 
 namespace postflight {
 
@@ -14,12 +14,13 @@ constexpr std::uint64_t kBytesLength = 16;
 constexpr std::uint64_t kBytesOffset = 32;
 
 struct TextState {
-  std::size_t width = 1;  // bytes a character
+  std::size_t width = 1;  // bytes per character
   bool ascii = false;
 };
 
-// How many bits say whether the text is interned differs between versions: the
-// first reading that makes sense is taken, for the others see zeros.
+// The number of bits before these, which say whether the text is interned,
+// differs between versions. Takes the first position that is plausible; at the
+// others there are zeros.
 constexpr std::optional<TextState> text_state(std::uint32_t bits) {
   for (const unsigned shift : {2U, 8U, 16U}) {
     const std::uint32_t rest = bits >> shift;
