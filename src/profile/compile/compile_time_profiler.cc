@@ -16,11 +16,10 @@
 namespace postflight {
 namespace {
 
-// The logger's name in torch, so that what reads its lines finds ours.
 constexpr double kDefaultCycles = 1e7;
 constexpr int kUrlSeconds = 10;
 
-// The phases that are being profiled on this thread, by whom.
+// A phase that is being profiled on this thread, and its profiler.
 struct Inside {
   const void* profiler;
   const PhaseRun* run;
@@ -31,7 +30,7 @@ std::vector<Inside>& inside_of_this_thread() {
   return inside;
 }
 
-// What the profiler gives, or what went wrong with it, an exception included.
+// The result of the call, with any exception as an error.
 template <class Call>
 auto attempted(Call call) -> decltype(call()) {
   try {
@@ -165,7 +164,8 @@ CompileTimeProfiler::Scope::Scope(CompileTimeProfiler& profiler,
       exceptions_(std::uncaught_exceptions()) {
   if (!profiler.enabled_)
     return;
-  // Nested ones are not profiled anew, but samples still say where they are.
+  // Nested phases are not profiled separately, but samples are labelled with
+  // them.
   shown_.emplace(profiler.phases_, phase, frame_id);
   std::vector<Inside>& inside = inside_of_this_thread();
   const auto outer = std::ranges::find(

@@ -20,38 +20,38 @@ namespace postflight {
 
 struct CompileProfileCounters {
   std::uint64_t success = 0;
-  std::uint64_t failed = 0;  // the profiler did, or the work threw
+  std::uint64_t failed = 0;  // the profiler failed, or the work threw
   std::uint64_t ignored_recursive = 0;
   std::uint64_t ignored_concurrent = 0;
   std::uint64_t filtered = 0;
-  std::uint64_t empty = 0;      // went well, but no sample was taken
-  std::uint64_t truncated = 0;  // by the longest duration; successes, too
+  std::uint64_t empty = 0;      // succeeded, but without samples
+  std::uint64_t truncated = 0;  // by the maximum duration; may be successes
 
   bool operator==(const CompileProfileCounters&) const = default;
 };
 
-// Profiles the phases of a compilation as torch's own class of nearly that name
-// promises to: each phase that is not inside another of its thread is profiled
-// on its own. Whatever happens to the profiler, the work runs exactly once, its
-// value is returned and its exception passed on.
+// Profiles the phases of a compilation, with the contract of torch's
+// StrobelightCompileTimeProfiler: each outermost phase of a thread is profiled
+// separately. Whatever happens to the profiler, the work runs exactly once, its
+// value is returned and its exception propagates.
 class CompileTimeProfiler {
  public:
   using Factory = std::function<Result<std::unique_ptr<PhaseProfiler>>(
       const PhaseProfilerOptions&)>;
 
-  // `log` has to outlive it, and so does `phases`, which may be null.
+  // `log` and `phases`, which may be null, must outlive it.
   CompileTimeProfiler(CompileProfileOptions options, Log& log,
                       PhaseTable* phases);
 
-  // Only once: a second time says so and changes nothing. If there can be no
-  // profiler, it stays off and everything runs unprofiled. `result` is the
-  // file with the samples, absolute; its address is logged.
+  // Has an effect only once; later calls are logged. If the profiler cannot be
+  // created, nothing is profiled. `result` is the absolute path of the file
+  // with the samples; its URL is logged.
   void enable(const Factory& factory, std::string_view result);
   bool enabled() const { return enabled_; }
-  // Of this process: a forked child has its own.
+  // Of this process; a forked child has its own.
   std::string identifier() const;
   CompileProfileCounters counters() const;
-  // What the address of the result is; empty while it is off.
+  // The URL of the result; empty while not enabled.
   const std::string& url() const { return url_; }
 
   template <class Work>
@@ -62,7 +62,7 @@ class CompileTimeProfiler {
   }
 
  private:
-  // One call; ends the phase however the work does.
+  // One call; ends the phase even if the work throws.
   class Scope {
    public:
     Scope(CompileTimeProfiler& profiler, std::string_view phase,

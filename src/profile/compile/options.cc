@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMostStack = 4096;
 
-// Reads variables and warns of those that make no sense.
+// Reads variables and warns about invalid ones.
 class Variables {
  public:
   Variables(const Environment& environment, Log& log)
@@ -25,7 +25,7 @@ class Variables {
     return value && value->empty() ? std::nullopt : value;
   }
 
-  // A whole number from 1 to `most`; torch takes 1e7 for one, too.
+  // A whole number from 1 to `most`; as in torch, 1e7 is one, too.
   std::optional<double> number(const char* name, double most) const {
     const std::optional<std::string> value = environment_(name);
     if (!value)

@@ -9,8 +9,8 @@
 
 namespace postflight {
 
-// What a profiler of phases is made with; the names are those that torch gives
-// its profiler_class.
+// Options of a PhaseProfiler; the names are those that torch passes to its
+// profiler_class.
 struct PhaseProfilerOptions {
   std::chrono::nanoseconds sample_each{3'333'333};
   std::chrono::seconds max_profile_duration{1800};
@@ -27,20 +27,19 @@ struct PhaseRun {
 
 struct PhaseProfile {
   std::uint64_t samples = 0;
-  bool truncated = false;  // the longest duration was over before the phase
+  bool truncated = false;  // the maximum duration ended before the phase
 };
 
-// Whatever profiles phases. A seam: any other profiler can be put behind it.
-// What it does wrong, by an error or an exception, is counted and has no other
-// effect on the program.
+// Profiles phases. A seam: any profiler can implement it. Its errors and
+// exceptions are counted and have no other effect on the program.
 class PhaseProfiler {
  public:
   virtual ~PhaseProfiler() = default;
 
-  // Whether phases of several threads can be profiled at a time.
+  // Whether phases of several threads can be profiled at the same time.
   virtual bool concurrent() const { return true; }
   virtual Result<> start(const PhaseRun& run) = 0;
-  // Called once for each start() that went well, by the same thread.
+  // Called once for each successful start(), by the same thread.
   virtual Result<PhaseProfile> stop(const PhaseRun& run) = 0;
 };
 

@@ -36,8 +36,7 @@ std::optional<Pipe> make_pipe() {
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// What comes out of the pipe until its end or the deadline; nothing if that
-// passed.
+// Reads the pipe to its end; nothing if that takes longer.
 std::optional<std::string> read_until(int from, int seconds) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point deadline =
@@ -65,13 +64,13 @@ std::optional<std::string> read_until(int from, int seconds) {
   }
 }
 
-// The answer, or what went wrong.
+// Runs the command and returns the first line of its output.
 Result<std::string> ask(std::string_view command, const std::string& url,
                         int seconds) {
   std::optional<Pipe> pipe = make_pipe();
   if (!pipe)
     return fail_errno("cannot make a pipe");
-  // The shell splits the command; the URL is handed over as it is.
+  // The shell splits the command; the URL is passed as it is.
   std::vector<std::string> words = {
       "sh", "-c", std::string(command) + " \"$1\"", "sh", url};
   std::vector<char*> arguments;
@@ -86,7 +85,7 @@ Result<std::string> ask(std::string_view command, const std::string& url,
   ::posix_spawnattr_init(&attributes);
   const sigset_t mask = InterruptGuard::child_mask();
   ::posix_spawnattr_setsigmask(&attributes, &mask);
-  // A group of its own, so that all it starts can be ended with it.
+  // A process group of its own, so that its children can be killed with it.
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);

@@ -11,17 +11,17 @@
 
 namespace postflight {
 
-// "2026-11-15-17:02:33_4711_node3_rank7": what tells one run from all others.
+// Identifies a run: "2026-11-15-17:02:33_4711_node3_rank7".
 std::string run_identifier(std::time_t now, pid_t pid, std::string_view host,
                            std::int32_t rank);
 
-// "file:///tmp/a%20b.pflog" of an absolute path.
+// The URL of an absolute path: "file:///tmp/a%20b.pflog".
 std::string file_url(std::string_view path);
 
-// What the command answers for the URL, which is its last argument: where it
-// was uploaded to, or something shorter. The first line counts. If the command
-// fails, says nothing or takes longer than `seconds`, a warning is logged and
-// the URL itself is the answer.
+// Runs the command with the URL as its last argument and returns the first line
+// that it prints, such as where it uploaded the file. If the command fails,
+// prints nothing or takes longer than `seconds`, a warning is logged and the
+// URL is returned unchanged.
 std::string answered_url(std::string_view command, const std::string& url,
                          int seconds, Log& log);
 

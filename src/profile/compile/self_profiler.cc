@@ -10,7 +10,7 @@
 namespace postflight {
 namespace {
 
-// How many samples there were when the phases of this thread began.
+// The number of samples when each phase of this thread began.
 std::vector<std::uint64_t>& samples_at_start() {
   thread_local std::vector<std::uint64_t> samples;
   return samples;
@@ -30,8 +30,8 @@ SelfProfiler::SelfProfiler(const PhaseProfilerOptions& options,
   loop_ = std::make_unique<SamplingLoop>(sampling, context, log_);
   loop_->add(::getpid());
   thread_ = std::jthread([this] {
-    // What cannot be written is missing in the file; stop() says that nothing
-    // was sampled.
+    // Samples that cannot be written are missing in the file; stop() reports
+    // how many there are.
     static_cast<void>(loop_->run([this] { return wait_for_phase(); }));
     const std::lock_guard lock(mutex_);
     over_ = true;

@@ -13,13 +13,13 @@
 
 namespace postflight {
 
-// Profiles the phases of this very process from a thread of its own, which
-// reads the other threads' stacks as it would another process's. It sleeps
+// Profiles the phases of this process from a separate thread, which reads the
+// stacks of the other threads as it would those of another process. It sleeps
 // while no phase is being profiled.
 class SelfProfiler final : public PhaseProfiler {
  public:
-  // Writes to `result`; `phases` is where this process's table of phases lies,
-  // so that samples say which they were taken in.
+  // Writes to `result`; `phases` is the folder of this process's phase table,
+  // by which samples are labelled.
   static Result<std::unique_ptr<PhaseProfiler>> create(
       const PhaseProfilerOptions& options, const std::filesystem::path& result,
       const std::filesystem::path& phases, const Context& context);
@@ -42,7 +42,7 @@ class SelfProfiler final : public PhaseProfiler {
   std::condition_variable changed_;
   int phases_ = 0;
   bool ended_ = false;
-  bool over_ = false;  // the longest duration
+  bool over_ = false;  // the maximum duration has passed
   std::jthread thread_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/atomic_file.h"
 
-// The agent's file, as the build made it (POSTFLIGHT_AGENT is its path).
+// The agent's library as built; POSTFLIGHT_AGENT is its path.
 asm(".section .rodata\n"
     ".global postflight_agent_begin\n"
     ".global postflight_agent_end\n"

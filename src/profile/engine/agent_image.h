@@ -10,9 +10,9 @@
 
 namespace postflight {
 
-// Writes the agent, which the program carries inside, into `folder`, where the
-// phases are too, and returns what to put into the environment of a program
-// that is to be started with it.
+// Writes the agent, which is embedded in this program, to `folder`, where the
+// phases are, too. Returns the environment variables (NAME=value) that load it
+// into a program.
 Result<std::vector<std::string>> install_agent(
     const std::filesystem::path& folder, std::chrono::nanoseconds interval,
     const Environment& environment);

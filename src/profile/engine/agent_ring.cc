@@ -16,8 +16,8 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kMapped = kRingDataOffset + kRingBytes;
-// A thousand threads with the deepest stacks there are. Who has more is asked
-// for whole stacks again.
+// A thousand threads with the deepest stacks. Beyond that all are dropped, and
+// agents send whole stacks again now and then.
 constexpr std::size_t kMostStackWords = std::size_t{2'000} * kMostRingFrames;
 
 }  // namespace
@@ -171,7 +171,7 @@ std::uint64_t AgentRing::take_record(std::uint64_t tail, const TakeSample& take,
       reinterpret_cast<RingRecord*>(at)->size.load(std::memory_order_acquire);
   if (size % 8 != 0 || size > left)
     return 0;
-  // Copied before it is looked at, so that it cannot change meanwhile. A filler
+  // Copied before it is checked, so that it cannot change afterwards. A filler
   // may be shorter than a record.
   copy_.resize(std::max<std::size_t>(size, sizeof(RingRecord)) / 8);
   std::memcpy(copy_.data(), at, size);
@@ -239,8 +239,8 @@ void AgentRing::drain(const TakeSample& take, const TakeCode& take_new_code) {
       broken_ = true;
       return;
     }
-    // The next to write here finds zeros, so that its size shows when it is
-    // done.
+    // Zeroed, so that the size of the next record here appears only when it is
+    // complete.
     std::memset(at, 0, size);
     tail += size;
     header().tail.store(tail);

@@ -17,26 +17,26 @@
 
 namespace postflight {
 
-// What the agent saw on one thread. Valid while it is being handed over.
+// One sample by the agent. Valid during the call that delivers it.
 struct AgentSample {
   std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   pid_t tid = 0;
   std::span<const std::uint64_t> words = {};  // pairs: code, instruction
-  bool indices = false;  // instructions are such, and may be negative
+  bool indices = false;  // instructions are indices and may be negative
   std::span<const std::uint32_t> phases = {};
   bool torn = false;
   bool cut = false;
   std::uint32_t handler_ns = 0;
-  std::span<const std::uint64_t> registers = {};  // or none
+  std::span<const std::uint64_t> registers = {};  // empty: none copied
   Bytes stack = {};
 
-  // As if it had been read from outside. The address of a frame is not known,
-  // so its code and instruction stand for it.
+  // Converts it as if it had been read from outside. The addresses of frames
+  // are not known; code and instruction identify them.
   void to(RawStack& stack) const;
 };
 
-// The engine's side of sample_ring.h. The profiled program could write
-// anything there: what does not fit ends the ring, and nothing else.
+// The engine's side of sample_ring.h. The profiled program could write anything
+// there: an invalid record ends the use of the ring and has no other effect.
 class AgentRing {
  public:
   static Result<AgentRing> open(const std::filesystem::path& path);
@@ -48,13 +48,13 @@ class AgentRing {
   int error() const;
   std::uint32_t generation() const;
   std::uint64_t lost() const;
-  // Tells the agent where the frames are, upon which it begins. False if it
-  // cannot walk those of this version.
+  // Writes the layout of frames for the agent, which then starts. False if it
+  // cannot walk the frames of this version.
   bool begin(const PythonLayout& layout, std::size_t most_frames,
              std::size_t stack_bytes);
 
   using TakeSample = std::function<void(const AgentSample&)>;
-  // Of a code object that the samples from here on may have.
+  // A code object that samples from here on may refer to.
   using TakeCode = std::function<void(std::span<const MemoryCopy>)>;
   void drain(
       const TakeSample& take,
@@ -63,11 +63,11 @@ class AgentRing {
  private:
   AgentRing() = default;
   RingHeader& header() const;
-  // The whole stack of a record that has the `fresh` innermost frames; null if
-  // it makes no sense, empty if it refers to what is not known.
+  // The whole stack of a record with the innermost frames `fresh`; null if it
+  // is invalid, empty if it refers to a stack that is not known.
   const std::vector<std::uint64_t>* whole_stack(
       const RingRecord& record, std::span<const std::uint64_t> fresh);
-  // Hands one record on; how long it is, or 0 if it is not one.
+  // Delivers one record; returns its size, or 0 if it is invalid.
   std::uint64_t take_record(std::uint64_t tail, const TakeSample& take,
                             const TakeCode& take_new_code);
   bool take_code(std::span<const std::uint64_t> words, const TakeCode& take);
@@ -76,10 +76,10 @@ class AgentRing {
   bool broken_ = false;
   std::vector<std::uint64_t> copy_;
   std::vector<MemoryCopy> code_;
-  // The last stack of each thread, which records refer to.
+  // The previous stack of each thread, which records refer to.
   std::map<std::int32_t, std::vector<std::uint64_t>> stacks_;
   std::size_t stack_words_ = 0;  // of all of them
-  std::uint64_t missed_ = 0;     // records that referred to what is not known
+  std::uint64_t missed_ = 0;     // records that refer to an unknown stack
   bool indices_ = false;
 };
 

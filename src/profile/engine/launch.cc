@@ -28,7 +28,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Ours, except what `added` sets anew.
+// This process's environment, except for what `added` sets.
 std::vector<std::string> joined_environment(
     const std::vector<std::string>& added) {
   std::vector<std::string> all = added;
@@ -49,7 +49,7 @@ tl::unexpected<Error> cannot_start(const std::string& program, int error) {
               std::generic_category().message(error));
 }
 
-// 0, or why it can't be run.
+// The errno of running it, or 0.
 int error_of(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
@@ -70,7 +70,7 @@ Result<> Launch::check(const std::string& program) {
       const std::size_t colon = folders.find(':');
       const int error =
           error_of(std::filesystem::path(folders.substr(0, colon)) / program);
-      // One that may not be run says more than those that are not there.
+      // A file without permission says more than one that does not exist.
       if (error == 0 || error == EACCES)
         why = error;
       more = colon != std::string_view::npos;

@@ -10,15 +10,15 @@
 
 namespace postflight {
 
-// A program that was started to be profiled.
+// A program that was launched to be profiled.
 class Launch {
  public:
-  // Looks the program up in PATH, as a shell does. `environment` is added to
-  // ours, each as NAME=value.
+  // Looks up the program in PATH, as a shell does. `environment` (NAME=value)
+  // is added to that of this process.
   static Result<Launch> start(const std::vector<std::string>& command,
                               const std::vector<std::string>& environment);
 
-  // Whether it could be found and run, for those who have something to lose
+  // Whether it exists and is executable, for callers who have something to lose
   // before they start it.
   static Result<> check(const std::string& program);
 
@@ -28,7 +28,7 @@ class Launch {
   ~Launch();
 
   pid_t pid() const { return pid_; }
-  // Asks without waiting; what wait(2) says of it, once it has ended.
+  // The status of wait(2) once the program has ended; does not wait.
   std::optional<int> poll();
   int wait();
 
@@ -39,7 +39,7 @@ class Launch {
   std::optional<int> status_;
 };
 
-// "exit status 3", "signal 9 (Killed)"; empty if all went well.
+// "exit status 3", "signal 9 (Killed)"; empty if it succeeded.
 std::string describe_failure(int status);
 
 }  // namespace postflight

@@ -6,8 +6,8 @@
 
 namespace postflight {
 
-// How long the agent's handler took. The mean includes what interrupted the
-// handler itself; the median tells what it costs.
+// How long the agent's handler took. The mean includes time in which the
+// handler itself was interrupted; the median is its cost.
 class HandlerTimes {
  public:
   void add(std::uint32_t ns) {
@@ -20,7 +20,7 @@ class HandlerTimes {
 
   std::uint64_t count() const { return count_; }
   std::uint64_t total_ns() const { return total_ns_; }
-  // To 20 ns; at most 20 us.
+  // In steps of 20 ns, up to 20 us.
   std::uint64_t median_ns() const;
 
  private:

@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Faster than that, sampling is all a program would do; slower is no profile.
+// A shorter interval would leave no time for the program; a longer one is not
+// useful.
 constexpr nanoseconds kShortest{100'000};
 constexpr nanoseconds kLongest{10'000'000'000};
 
@@ -27,7 +28,7 @@ std::optional<std::pair<double, std::string_view>> number_and_unit(
       value, std::string_view(stop, static_cast<std::size_t>(end - stop)));
 }
 
-// What the first processor says of itself.
+// The speed of the first processor, by /proc/cpuinfo.
 double cycles_per_second() {
   constexpr double kUsual = 3e9;
   const Result<MappedFile> file = MappedFile::open("/proc/cpuinfo");

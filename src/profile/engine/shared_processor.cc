@@ -14,7 +14,7 @@ bool SharedProcessor::join(int processor) {
   if (processor < 0 || number >= 64 * only.size())
     return false;
   if (tid_ == 0) {
-    // The C library's function does not say how many bytes there were.
+    // The C library's function does not return the size of the kernel's mask.
     const long got =
         ::syscall(SYS_sched_getaffinity, 0, sizeof(before_), before_.data());
     if (got <= 0)
@@ -22,7 +22,7 @@ bool SharedProcessor::join(int processor) {
     before_bytes_ = static_cast<std::size_t>(got);
     tid_ = ::gettid();
   }
-  // Where we were not let run before, by a user or a container, we do not go.
+  // Stay within the affinity that a user or a container has set.
   const std::uint64_t bit = std::uint64_t{1} << (number % 64);
   if ((before_[number / 64] & bit) == 0)
     return false;

@@ -8,35 +8,36 @@
 
 namespace postflight {
 
-// Has the calling thread run on the processor that another thread uses.
+// Moves the calling thread to the processor that another thread is on.
 //
-// A thread that runs while its stack is read can call and return dozens of
-// times within one copy: a function that does nothing takes 50 ns, a copy some
-// microseconds. Comparing two copies does not help much: two chains of calls
-// that take turns look equal every few hundred nanoseconds, and so do mixtures
-// of them. But two threads on one processor never run at the same time. While
-// we have the processor that the other was last on, it stands still, and the
-// kernel's count of its turns tells whether it still did at the end.
+// A thread that runs while its stack is copied can call and return dozens of
+// times during one copy: an empty function takes 50 ns, a copy some
+// microseconds. Comparing two copies does not help much: a program that
+// alternates between two chains of calls looks the same every few hundred
+// nanoseconds, and so do mixtures of the two. But two threads on one processor
+// never run at the same time. While we run on the processor that the other
+// thread was last on, it stands still, and the kernel's count of its turns on a
+// processor tells afterwards whether it did all the time.
 //
-// Nothing is stopped by that: the scheduler shares the processor as among any
-// threads, for the microseconds that a copy takes, and whatever happens to us,
-// the other goes on.
+// This stops nothing: the scheduler shares the processor between the two as
+// between any threads, for the microseconds of a copy, and whatever happens to
+// us, the other thread continues.
 class SharedProcessor {
  public:
   SharedProcessor() = default;
   SharedProcessor(const SharedProcessor&) = delete;
   SharedProcessor& operator=(const SharedProcessor&) = delete;
-  // Lets the thread run where it could before.
+  // Restores the affinity that the thread had before.
   ~SharedProcessor() { leave(); }
 
-  // Whether the calling thread is on `processor`, which it goes to if it may.
-  // One object is for one thread.
+  // Moves the calling thread to `processor`; false if it may not run there. Use
+  // one object per thread.
   bool join(int processor);
-  // The calling thread may run anywhere again.
+  // Restores the affinity of the thread that joined.
   void leave();
 
  private:
-  // What the kernel takes at most, 8,192 processors.
+  // The most that the kernel supports: 8,192 processors.
   using Processors = std::array<std::uint64_t, 128>;
 
   Processors before_ = {};

@@ -3,7 +3,7 @@
 namespace postflight {
 namespace {
 
-// Compilers split functions: the parts have names like this one with a suffix.
+// Compilers split functions; the parts have this name with a suffix.
 constexpr std::string_view kInterpreterLoop = "_PyEval_EvalFrameDefault";
 
 }  // namespace
@@ -71,7 +71,7 @@ std::uint32_t merged_stack(const RawStack& python,
   for (std::size_t i = 0; i < native.size(); ++i) {
     const std::vector<NativeFrame>& here =
         unwinder.frames(i == 0 ? native[i] : native[i] - 1);
-    // What was put into the loop is the loop's.
+    // Functions inlined into the loop belong to the loop.
     if (here.back().function.starts_with(kInterpreterLoop)) {
       take_run(false);
       continue;

@@ -12,15 +12,15 @@
 
 namespace postflight {
 
-// Turns the raw stacks of one thread into stacks of a profile. Frames that
-// were on the thread's last stack, too, are not looked up again.
+// Turns the raw stacks of one thread into stacks of a profile. Frames that were
+// on the thread's previous stack, too, are not looked up again.
 class StackNamer {
  public:
-  // Both have to outlive it.
+  // Both must outlive it.
   StackNamer(CodeReader& codes, ProfileBuilder& profile)
       : codes_(codes), profile_(profile) {}
 
-  // The profile's number for the stack, which grows on `below`.
+  // The profile's number for the stack, on top of the stack `below`.
   std::uint32_t name(const RawStack& stack, std::uint32_t below);
 
  private:
@@ -39,13 +39,13 @@ class StackNamer {
 std::uint32_t python_frame(const RawFrame& raw, CodeReader& codes,
                            ProfileBuilder& profile);
 
-// A frame that stands for something else than a function.
+// A frame that is not a function: "[gcc]", "<torn>".
 std::uint32_t marker(ProfileBuilder& profile, std::string_view name);
 
-// One stack out of Python's frames and the machine's. Python code runs in the
-// interpreter's loop: each native frame of that loop stands for the Python
-// frames that it ran, up to the one that C called. `native` is as unwind() gave
-// it; where it ends early, the rest of the Python frames lies outside of it.
+// Merges Python and native frames into one stack. Python code runs in the
+// interpreter's loop, so each native frame of that loop is replaced by the
+// Python frames that it ran, up to the one that C called. `native` comes from
+// unwind(); if it ends early, the remaining Python frames are the outermost.
 std::uint32_t merged_stack(const RawStack& python,
                            std::span<const std::uint64_t> native,
                            NativeUnwinder& unwinder, CodeReader& codes,

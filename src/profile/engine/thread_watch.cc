@@ -33,7 +33,7 @@ std::string read_small(const std::string& path) {
   return text;
 }
 
-// What a file of /proc says now.
+// The current content of a file of /proc.
 std::string_view read_again(const Descriptor& file, std::span<char> buffer) {
   const ssize_t got =
       file.is_open() ? ::pread(file.number(), buffer.data(), buffer.size(), 0)
@@ -41,7 +41,7 @@ std::string_view read_again(const Descriptor& file, std::span<char> buffer) {
   return {buffer.data(), got < 0 ? 0 : static_cast<std::size_t>(got)};
 }
 
-// The word number `index` of a line, if it is a number.
+// Word `index` of a line, if it is a number.
 template <class T>
 std::optional<T> number_at(std::string_view text, std::size_t index) {
   for (; index > 0; --index) {
@@ -84,7 +84,7 @@ ThreadActivity ThreadWatch::activity() const {
   if (!is_stat_)
     return text.starts_with("running") ? ThreadActivity::kRunning
                                        : ThreadActivity::kWaiting;
-  // "TID (name) S ...", and the name may be anything.
+  // "TID (name) S ...", where the name may contain anything.
   const std::size_t end = text.rfind(')');
   if (end == std::string_view::npos || end + 2 >= text.size())
     return ThreadActivity::kGone;
@@ -97,7 +97,7 @@ ThreadActivity ThreadWatch::activity() const {
 std::optional<std::uint64_t> ThreadWatch::turns() const {
   if (!turns_.is_open())
     turns_ = open_file(folder_ + "schedstat");
-  // Time on a processor, time waiting for one, and times it got one.
+  // Time on a processor, time waiting for one, and number of turns.
   std::array<char, 128> buffer;
   const std::string_view text = read_again(turns_, buffer);
   return number_at<std::uint64_t>(text, 2);
@@ -111,7 +111,7 @@ std::optional<int> ThreadWatch::processor() const {
   const std::size_t end = text.rfind(')');
   if (end == std::string_view::npos || end + 2 >= text.size())
     return std::nullopt;
-  // Counted from the state, which is the third.
+  // Counted from the state, which is field 3.
   constexpr std::size_t kProcessor = 39 - 3;
   constexpr std::size_t kPolicy = 41 - 3;
   const std::string_view rest = text.substr(end + 2);

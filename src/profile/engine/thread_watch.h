@@ -17,32 +17,32 @@ enum class ThreadActivity : std::uint8_t {
   kGone,
 };
 
-// Tells what a thread does without disturbing it.
+// Tells what a thread does, without disturbing it.
 class ThreadWatch {
  public:
   ThreadWatch(pid_t pid, pid_t tid);
 
   ThreadActivity activity() const;
-  // How often the thread has been given a processor; nothing where the kernel
-  // does not count it. A thread that did not run at some moment after the
-  // first answer, and has the same answer later, has not run in between.
+  // How often the thread was scheduled; nothing if the kernel does not count
+  // that. A thread that was not running at some moment after one call, and
+  // whose count is the same in a later call, has not run in between.
   std::optional<std::uint64_t> turns() const;
-  // The processor that it runs on, or did last. Nothing if it does not share
-  // it with ordinary threads like ours.
+  // The processor that it runs on or ran on last. Nothing if its scheduling
+  // class does not share a processor with ordinary threads like ours.
   std::optional<int> processor() const;
 
  private:
-  // /proc/PID/task/TID/syscall, which is the cheapest to ask; where the kernel
+  // /proc/PID/task/TID/syscall, which is the cheapest to read; if the kernel
   // does not have it, /proc/PID/task/TID/stat.
   Descriptor file_;
   bool is_stat_ = false;
-  // Opened when first asked for.
+  // Opened when first needed.
   std::string folder_;
   mutable Descriptor turns_;
   mutable Descriptor stat_;
 };
 
-// The texts of /proc, without the newline; empty if the process is gone.
+// Files of /proc, without the newline; empty if the process has ended.
 std::string process_name(pid_t pid);
 std::string command_line(pid_t pid);
 std::string thread_name(pid_t pid, pid_t tid);

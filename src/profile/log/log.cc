@@ -16,10 +16,10 @@
 namespace postflight {
 namespace {
 
-// What writer and reader of a profile's log agree on.
+// The format, for the writer and the reader.
 constexpr std::string_view kProfileLogMagic = "PFPROF\x01\n";
 
-// In ns: sums over as many samples as Limits allows stay below 2^64.
+// In ns; sums over as many samples as Limits allows stay below 2^64.
 constexpr std::uint64_t kMostSampleWeight = 100'000'000'000;
 
 enum class LogItem : std::uint8_t {
@@ -131,7 +131,7 @@ void ProfileLogWriter::tables(const Profile& profile) {
   for (; threads_ < profile.threads.size(); ++threads_) {
     const ProfileThread& thread = profile.threads[threads_];
     block_ += static_cast<char>(LogItem::kThread);
-    // Ranks begin at -1.
+    // The lowest rank is -1: none.
     for (const std::uint32_t value :
          {static_cast<std::uint32_t>(thread.rank + 1),
           static_cast<std::uint32_t>(thread.pid),
@@ -170,8 +170,8 @@ Result<> ProfileLogWriter::flush() {
 
 namespace {
 
-// Reads one log. Its numbers are its own: each table says what they are in the
-// profile that everything is added to.
+// Reads one log. It has its own numbers, so each table maps them to those of
+// the profile that everything is added to.
 class LogReader {
  public:
   LogReader(const Limits& limits, ProfileBuilder& into)
@@ -203,7 +203,7 @@ class LogReader {
     return static_cast<std::uint32_t>(value);
   }
 
-  // What this log calls number N of a table.
+  // Reads a number of this log and maps it to that of the profile.
   static Result<std::uint32_t> entry(Cursor& cursor,
                                      const std::vector<std::uint32_t>& table) {
     return table[TRY(index(cursor, table))];
@@ -217,7 +217,7 @@ class LogReader {
     return value;
   }
 
-  // Counts one more below `parent`, up to the deepest allowed.
+  // Adds the depth of a child of `parent`.
   static Result<> deepen(std::vector<std::uint32_t>& depths, std::size_t parent,
                          std::uint32_t deepest) {
     if (depths[parent] >= deepest)
@@ -308,7 +308,7 @@ class LogReader {
                   limits_.max_profile_samples);
     ProfileSample sample;
     const std::uint64_t passed = TRY(number(cursor));
-    // Centuries of nanoseconds would only wrap around; no clock gives them.
+    // Centuries in nanoseconds, which no clock gives, would wrap around.
     if (passed > INT64_MAX || time_ > INT64_MAX)
       return fail(ErrorKind::kCorrupt, "time too large");
     time_ += passed;
@@ -331,7 +331,7 @@ class LogReader {
   Result<> counter(Cursor& cursor) {
     const std::string_view key = TRY(text(cursor));
     const std::uint64_t value = TRY(number(cursor));
-    // Absolute within a log, a sum over several.
+    // Absolute within a log; summed over several logs.
     std::uint64_t& last =
         counted_.try_emplace(std::string(key), 0).first->second;
     std::uint64_t& sum = into_.profile().counters[std::string(key)];
@@ -340,8 +340,8 @@ class LogReader {
     return {};
   }
 
-  // Nesting beyond that no profiler writes, and walking it for every sample
-  // would take for ever.
+  // No profiler writes deeper nesting, and walking it for every sample would
+  // take too long.
   static constexpr std::uint32_t kDeepestStack = 10'000;
   static constexpr std::uint32_t kDeepestPhase = 100;
 
@@ -352,7 +352,7 @@ class LogReader {
   std::vector<std::uint32_t> stacks_ = {0};
   std::vector<std::uint32_t> phases_ = {0};
   std::vector<std::uint32_t> threads_;
-  // How deep each of them lies.
+  // The depth of each stack and phase.
   std::vector<std::uint32_t> stack_depths_ = {0};
   std::vector<std::uint32_t> phase_depths_ = {0};
   std::map<std::string, std::uint64_t> counted_;

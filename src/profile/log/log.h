@@ -13,32 +13,31 @@
 
 namespace postflight {
 
-// A profile on disk, written as it grows so that a crash costs at most what
-// was not flushed.
+// A profile on disk, written as it grows, so that a crash loses only what was
+// not flushed.
 //
 //   log    "PFPROF\x01\n", then blocks
 //   block  u32 size, u32 checksum (FNV-1a), then that many bytes of items
 //   item   u8 kind, then numbers as LEB128
 //
-// Texts, frames, stacks, phases and threads are numbered in the order they
-// appear, as Profile numbers them, and are used only after they appeared. A
-// log that ends inside a block was cut; all before that block holds.
+// Texts, frames, stacks, phases and threads are numbered in the order in which
+// they appear, as in Profile, and appear before they are used. A log that ends
+// inside a block is truncated; everything before that block is valid.
 class ProfileLogWriter {
  public:
-  // Replaces what is there. With `exclusive`, refuses to.
+  // Replaces an existing file; with `exclusive`, fails instead.
   static Result<ProfileLogWriter> create(const std::filesystem::path& path,
                                          bool exclusive);
 
   void note(std::string_view key, std::string_view value);
-  // Counters are absolute: the last value holds.
+  // Counters are absolute: the last value counts.
   void counter(std::string_view key, std::uint64_t value);
-  // Writes what the tables have more than at the last call. The caller gives
-  // the same tables each time; their samples, notes and counters are ignored.
+  // Writes what was added to the tables since the last call. The profile must
+  // be the same each time; its samples, notes and counters are ignored.
   void tables(const Profile& profile);
-  // What it points at has to be in the tables given before. Times must not
-  // run backwards.
+  // What it refers to must be in the tables already. Times must not decrease.
   void sample(const ProfileSample& sample);
-  // Hands everything to the system; kept small by the caller's clock.
+  // Writes everything to the file; call it regularly.
   Result<> flush();
 
  private:
@@ -57,8 +56,8 @@ class ProfileLogWriter {
   std::size_t threads_ = 0;
 };
 
-// Adds what a log holds to a profile. `where` names the log in findings; a
-// damaged end is one of those, what is no log at all is an error.
+// Adds a log to a profile. A damaged end is a finding, in which `where` names
+// the log; a file that is not a log is an error.
 Result<> read_profile_log(Bytes log, std::string_view where,
                           const Limits& limits, ProfileBuilder& into);
 

@@ -18,10 +18,10 @@ namespace postflight {
 enum class FrameKind : std::uint8_t {
   kPython,
   kNative,
-  kMarker,  // stands for frames that could not be seen: "<truncated>", "[gcc]"
+  kMarker,  // for frames that are unknown: "<truncated>", "[gcc]"
 };
 
-// A place in a program. Texts are numbers into Profile::texts.
+// A place in a program. Texts are indices into Profile::texts.
 struct ProfileFrame {
   FrameKind kind = FrameKind::kPython;
   std::uint32_t name = 0;
@@ -30,7 +30,7 @@ struct ProfileFrame {
   auto operator<=>(const ProfileFrame&) const = default;
 };
 
-// A stack is its innermost node; node 0 stands below every outermost frame.
+// A stack is its innermost node; node 0 is the parent of every outermost frame.
 struct StackNode {
   std::uint32_t parent = 0;
   std::uint32_t frame = 0;
@@ -49,15 +49,15 @@ struct ProfileThread {
   std::int32_t rank = -1;  // -1: none
   pid_t pid = 0;
   pid_t tid = 0;
-  std::uint32_t process = 0;  // names
+  std::uint32_t process = 0;  // texts
   std::uint32_t name = 0;
   auto operator<=>(const ProfileThread&) const = default;
 };
 
 struct SampleFlags {
   bool waiting = false;     // the thread was not running
-  bool torn = false;        // only the outer frames are known
-  bool cut = false;         // only the inner frames are known
+  bool torn = false;        // it changed; only the outer frames are known
+  bool cut = false;         // truncated: only the inner frames are known
   bool unreadable = false;  // no frames are known
 
   bool operator==(const SampleFlags&) const = default;
@@ -65,7 +65,7 @@ struct SampleFlags {
 
 struct ProfileSample {
   std::uint64_t time_ns = 0;    // since the profile's start
-  std::uint64_t weight_ns = 0;  // what it stands for
+  std::uint64_t weight_ns = 0;  // the time it stands for
   std::uint32_t thread = 0;
   std::uint32_t stack = 0;
   std::uint32_t phase = 0;
@@ -74,8 +74,8 @@ struct ProfileSample {
   bool operator==(const ProfileSample&) const = default;
 };
 
-// What was sampled, from one process tree or from several. Every number in it
-// points at something that is there.
+// What was sampled, from one process tree or several. Every index in it is
+// valid.
 struct Profile {
   std::vector<std::string> texts = {""};
   std::vector<ProfileFrame> frames = {};
@@ -90,11 +90,11 @@ struct Profile {
 
   // "load/import_module", or "no phase".
   std::string phase_name(std::uint32_t phase) const;
-  // That of the phase, or of the nearest around it that has one; else empty.
+  // The frame id of the phase, or of the nearest enclosing one that has one.
   std::string phase_frame_id(std::uint32_t phase) const;
 };
 
-// Fills a profile's tables, each entry once.
+// Fills the tables of a profile, each entry once.
 class ProfileBuilder {
  public:
   std::uint32_t text(std::string_view text);

@@ -9,7 +9,7 @@
 namespace postflight {
 namespace {
 
-// Numbers the functions that the frames belong to.
+// The functions that frames belong to.
 struct Functions {
   std::vector<FunctionTime> times;
   std::vector<std::uint32_t> of_frame;
@@ -32,7 +32,7 @@ struct Functions {
 void add_functions(const Profile& profile, const std::vector<Spent>& by_stack,
                    ProfileSummary& summary) {
   Functions functions(profile);
-  // The stack that last counted for a function, so that recursion counts once.
+  // The last stack counted for each function, so that recursion counts once.
   std::vector<std::uint32_t> counted(functions.times.size(), 0);
   std::vector<std::uint64_t> self_of_frame(profile.frames.size(), 0);
   std::vector<std::uint64_t> total_of_frame(profile.frames.size(), 0);
@@ -53,7 +53,7 @@ void add_functions(const Profile& profile, const std::vector<Spent>& by_stack,
       total_of_frame[frame] += spent.ns;
     }
   }
-  // The hottest line: by its own time, or by what it called if it has none.
+  // The hottest line: by self time, or by total time if there is none.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> best(
       functions.times.size());
   for (std::size_t frame = 0; frame < profile.frames.size(); ++frame) {

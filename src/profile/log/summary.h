@@ -24,14 +24,14 @@ struct FunctionTime {
   FrameKind kind = FrameKind::kPython;
   std::uint32_t name = 0;
   std::uint32_t file = 0;
-  std::uint32_t line = 0;  // where most of its own time went; 0: not known
-  Spent self = {};         // it was innermost
-  Spent total = {};        // it was on the stack, however often
+  std::uint32_t line = 0;  // with most of its own time; 0: not known
+  Spent self = {};         // as the innermost frame
+  Spent total = {};        // anywhere on the stack, counted once
 };
 
 struct PhaseTime {
   std::uint32_t phase = 0;
-  Spent spent = {};  // in itself, not in phases inside it
+  Spent spent = {};  // without phases inside it
 };
 
 struct RankTime {
@@ -43,7 +43,7 @@ struct RankTime {
 // Where the time went, most first.
 struct ProfileSummary {
   Spent spent = {};
-  Spent waiting = {};  // of that, while the thread did not run
+  Spent waiting = {};  // part of it in which the thread was not running
   std::vector<FunctionTime> functions = {};
   std::vector<PhaseTime> phases = {};
   std::vector<RankTime> ranks = {};  // by rank

@@ -18,27 +18,27 @@ namespace {
 
 // Deeper inlining is not shown.
 constexpr std::size_t kMostInlined = 64;
-// Entries looked at for one address: damaged information can go in circles.
+// DIEs visited for one address: damaged information can have cycles.
 constexpr std::size_t kMostEntries = 1'000'000;
 
-// Functions are written in these.
+// DIEs that contain functions.
 bool holds_functions(int tag) {
   return tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
          tag == DW_TAG_structure_type || tag == DW_TAG_module;
 }
 
-// And these are parts of functions.
+// DIEs that are parts of functions.
 bool is_part(int tag) {
   return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
          tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
 }
 
-// Not by dwarf_getscopes, which never frees what it has when it fails.
+// Not by dwarf_getscopes, which leaks memory when it fails.
 class Search {
  public:
   explicit Search(std::uint64_t address) : address_(address) {}
 
-  // The function of a unit that has the address.
+  // The function of a unit that contains the address.
   std::optional<Dwarf_Die> function(const Dwarf_Die& unit) {
     std::vector<Dwarf_Die> open = {unit};
     while (!open.empty()) {
@@ -56,7 +56,7 @@ class Search {
     return std::nullopt;
   }
 
-  // The part of an entry that has the address.
+  // The child of a DIE that contains the address.
   std::optional<Dwarf_Die> part(const Dwarf_Die& entry) {
     return child(entry, [&](Dwarf_Die& inside, int tag) {
       return is_part(tag) && has_address(inside);
@@ -120,7 +120,7 @@ std::unique_ptr<DebugInfo> DebugInfo::open(const std::string& path) {
       !S_ISREG(status.st_mode) || status.st_size == 0)
     return nullptr;
   const auto size = static_cast<std::size_t>(status.st_size);
-  // What is written there is written to a copy of the page.
+  // A private mapping: elfutils writes to a copy of the page.
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_NORESERVE, file.number(), 0);
   if (memory == MAP_FAILED)
@@ -152,7 +152,7 @@ void DebugInfo::read() {
     list_units();
 }
 
-// Not by .debug_aranges, which only some compilers write.
+// Not by .debug_aranges, which not all compilers write.
 void DebugInfo::list_units() {
   Dwarf_CU* unit = nullptr;
   Dwarf_Die entry;

@@ -9,32 +9,31 @@
 
 namespace postflight {
 
-// What the debug information (DWARF) of a program or library says about its
-// functions, as elfutils reads it. That is slow to begin with, so it is not
-// read before it is asked for.
+// Inlined functions according to the debug information (DWARF) of a program or
+// library, read by elfutils. Opening it is slow, so that happens at first use.
 class DebugInfo {
  public:
   // Null if there is no such file.
   static std::unique_ptr<DebugInfo> open(const std::string& path);
-  // Of bytes in memory, which it changes: elfutils does, where sections are
-  // compressed. They have to outlive it.
+  // From bytes in memory, which must outlive it. elfutils modifies them where
+  // sections are compressed.
   explicit DebugInfo(std::span<std::byte> file);
   DebugInfo(const DebugInfo&) = delete;
   DebugInfo& operator=(const DebugInfo&) = delete;
   ~DebugInfo();
 
-  // The functions whose code compilers have put into another one, at an address
-  // before relocation: the innermost first, as linkers name them. The function
-  // that they were put into is not among them. Empty if nothing is known.
+  // The mangled names of the functions inlined at an address (before
+  // relocation), the innermost first, without the function that contains them.
+  // Empty if nothing is known.
   std::vector<std::string> inlined_at(std::uint64_t address);
 
  private:
   struct Handles;
-  // The addresses that one source file was compiled to; a part of them.
+  // A range of addresses of one compilation unit.
   struct Unit {
     std::uint64_t start;
     std::uint64_t end;
-    std::uint64_t offset;  // of its entry
+    std::uint64_t offset;  // of its DIE
   };
 
   void read();
@@ -43,7 +42,7 @@ class DebugInfo {
   std::span<std::byte> file_;
   bool mapped_ = false;               // by us
   std::unique_ptr<Handles> handles_;  // null: not read yet
-  std::vector<Unit> units_;           // by their start
+  std::vector<Unit> units_;           // sorted by start
 };
 
 }  // namespace postflight

@@ -19,7 +19,7 @@ T load_struct(Bytes bytes) {
   return value;
 }
 
-// The text that begins at `offset` of a string table, up to its zero.
+// The NUL-terminated text at `offset` of a string table.
 std::string_view string_at(Bytes table, std::uint64_t offset) {
   if (offset >= table.size())
     return {};
@@ -65,7 +65,7 @@ Result<ElfImage> ElfImage::parse(Bytes file) {
     added.size = section.sh_size;
     added.type = section.sh_type;
     added.link = section.sh_link;
-    // A section beyond the end of a cut file is as good as an empty one.
+    // A section beyond the end of a truncated file counts as empty.
     if (section.sh_type != SHT_NOBITS)
       if (const auto inside = slice(file, section.sh_offset, section.sh_size))
         added.bytes = *inside;
@@ -84,8 +84,8 @@ const ElfSection* ElfImage::section(std::string_view name) const {
   return found == sections_.end() ? nullptr : &*found;
 }
 
-// `visit` gets each symbol that has a place in this file, with its name, until
-// it returns false.
+// Calls `visit` with each symbol that is defined in this file, and its name,
+// until it returns false.
 template <class Visit>
 void ElfImage::each_symbol(std::uint32_t table_type, Visit visit) const {
   for (const ElfSection& table : sections_) {
@@ -137,7 +137,7 @@ std::vector<ElfFunction> ElfImage::functions() const {
 std::string ElfImage::build_id() const {
   const ElfSection* const note = section(".note.gnu.build-id");
   std::string text;
-  // Three words (sizes and type) and "GNU\0" stand before the bytes.
+  // Three words (sizes and type) and "GNU\0" precede the bytes.
   if (note != nullptr && note->bytes.size() > 16)
     for (const std::byte byte : note->bytes.subspan(16))
       text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));

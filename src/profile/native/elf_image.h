@@ -17,7 +17,7 @@ struct ElfSection {
   std::uint64_t size = 0;
   std::uint32_t type = 0;
   std::uint32_t link = 0;
-  Bytes bytes = {};  // empty if it has none in the file
+  Bytes bytes = {};  // empty if there are none in the file
 };
 
 struct ElfSegment {
@@ -31,9 +31,8 @@ struct ElfFunction {
   std::string_view name;
 };
 
-// What a profiler needs to know of a 64-bit little-endian ELF file. Views into
-// the bytes it was parsed from, which have to outlive it; nothing in them is
-// believed.
+// The parts of a 64-bit little-endian ELF file that a profiler needs. Views
+// into the bytes it was parsed from, which must outlive it and are not trusted.
 class ElfImage {
  public:
   static Result<ElfImage> parse(Bytes file);
@@ -41,9 +40,9 @@ class ElfImage {
   const ElfSection* section(std::string_view name) const;
   // The address of a symbol that is defined here, before relocation.
   std::optional<std::uint64_t> symbol(std::string_view name) const;
-  // All functions by address, from both symbol tables.
+  // All functions of both symbol tables, sorted by address.
   std::vector<ElfFunction> functions() const;
-  // What the linker stamped the file with, in hexadecimal; empty if nothing.
+  // The build id in hexadecimal; empty if there is none.
   std::string build_id() const;
   // The address of each segment by its offset in the file, both rounded down
   // to a page, as the kernel maps them.

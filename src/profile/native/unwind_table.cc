@@ -7,8 +7,7 @@
 namespace postflight {
 namespace {
 
-// Reads numbers as DWARF writes them. Beyond the end there are only zeros, and
-// ok() says so.
+// Reads DWARF's numbers. Beyond the end it returns zeros, and ok() is false.
 class DwarfReader {
  public:
   explicit DwarfReader(Bytes bytes) : bytes_(bytes) {}
@@ -75,8 +74,8 @@ class DwarfReader {
     return left.substr(0, end);
   }
 
-  // An address in one of the encodings of .eh_frame; `section` is where the
-  // first byte of all is loaded.
+  // An address in one of the encodings of .eh_frame; `section` is the address
+  // of the section's first byte.
   std::uint64_t pointer(std::uint8_t encoding, std::uint64_t section) {
     const std::uint64_t here = section + at_;
     std::uint64_t value = 0;
@@ -109,8 +108,8 @@ class DwarfReader {
   bool ok_ = true;
 };
 
-// rsp + 8, and 8 more behind the first 11 of every 16 bytes: how all linkers
-// describe a procedure linkage table.
+// rsp + 8, and 8 more after the first 11 of every 16 bytes: how all linkers
+// describe a PLT.
 constexpr std::array<std::uint8_t, 11> kPltExpression = {
     0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
 
@@ -125,7 +124,7 @@ constexpr std::size_t kMostRemembered = 64;
 
 }  // namespace
 
-// Runs the instructions of one function up to an address.
+// Executes the call frame instructions of one function up to an address.
 class UnwindTable::Decoder {
  public:
   Decoder(const Common& common, std::uint64_t start, std::uint64_t target)
@@ -149,14 +148,14 @@ class UnwindTable::Decoder {
     if (number < kUnwindRegisters)
       row_.rules[number] = initial_.rules[number];
   }
-  // Factors are small; what overflows is no offset anyway.
+  // Factors are small; a product that overflows is not a valid offset anyway.
   std::int64_t scaled(std::int64_t factor) const {
     return checked_multiply(factor, common_.data_alignment).value_or(0);
   }
   std::int64_t scaled(std::uint64_t factor) const {
     return scaled(static_cast<std::int64_t>(factor));
   }
-  // False if the target lies before the next row.
+  // False if the target address is before the next row.
   bool advance(std::uint64_t by) {
     at_ += by * common_.code_alignment;
     return at_ <= target_;
@@ -298,7 +297,7 @@ UnwindTable UnwindTable::parse(const ElfImage& image) {
     const std::size_t entry = reader.offset();
     const auto size = reader.fixed<std::uint32_t>();
     const std::size_t body = reader.offset();
-    // Zero ends the list; a size of 64 bits has not been seen.
+    // Zero ends the list; no compiler writes 64-bit sizes.
     if (!reader.ok() || size < 4 || size == UINT32_MAX ||
         size > section->bytes.size() - body)
       break;
@@ -348,7 +347,7 @@ UnwindTable UnwindTable::parse(const ElfImage& image) {
                common != common_at.end()) {
       const Common& its = table.commons_[common->second];
       Function function = {.common = common->second};
-      // Relative pointers count from where they stand.
+      // PC-relative pointers are relative to their own address.
       function.start =
           fields.pointer(its.pointer_encoding, section->address + body);
       function.end =

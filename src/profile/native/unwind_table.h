@@ -10,8 +10,7 @@
 
 namespace postflight {
 
-// Registers as DWARF numbers them on x86-64; what it has beyond is not needed
-// to find callers.
+// DWARF's register numbers on x86-64; higher ones are not needed for unwinding.
 constexpr std::size_t kUnwindRegisters = 17;
 constexpr std::size_t kRbx = 3;
 constexpr std::size_t kRbp = 6;
@@ -19,13 +18,13 @@ constexpr std::size_t kRsp = 7;
 constexpr std::size_t kR12 = 12;
 constexpr std::size_t kReturnAddress = 16;
 
-// Where a caller's register is.
+// Where the value of a caller's register is.
 struct UnwindRule {
   enum class Kind : std::uint8_t {
     kSame,       // still in the register
-    kAtOffset,   // in memory, `offset` from the frame's address
-    kUndefined,  // nowhere; for the return address: there is no caller
-    kUnknown,    // we can't tell
+    kAtOffset,   // in memory, at CFA + offset
+    kUndefined,  // lost; for the return address: there is no caller
+    kUnknown,    // by a rule that is not supported
   };
   Kind kind = Kind::kSame;
   std::int64_t offset = 0;
@@ -33,11 +32,11 @@ struct UnwindRule {
   bool operator==(const UnwindRule&) const = default;
 };
 
-// How to get from a place in a function to its caller.
+// How to unwind from an address in a function to its caller.
 struct UnwindRow {
   enum class Frame : std::uint8_t {
-    kRegister,  // the frame's address is a register and an offset
-    kPlt,       // as linkers have it for jumps to other libraries
+    kRegister,  // the CFA is a register plus an offset
+    kPlt,       // the expression that linkers write for a PLT
     kUnknown,
   };
   Frame frame = Frame::kUnknown;
@@ -48,19 +47,19 @@ struct UnwindRow {
   bool operator==(const UnwindRow&) const = default;
 };
 
-// The call frame information of an ELF file (.eh_frame), which compilers write
-// for exceptions, so that it is there without debug files and says more than
-// frame pointers. Functions are listed at once and decoded when asked for.
-// Views into the bytes of the image, which have to outlive it.
+// The call frame information of an ELF file (.eh_frame). Compilers write it for
+// exceptions, so it exists without debug files, and it is more precise than
+// frame pointers. Functions are listed at once and decoded on demand. Views
+// into the bytes of the image, which must outlive it.
 class UnwindTable {
  public:
-  // What cannot be understood is left out.
+  // Skips what is not supported.
   static UnwindTable parse(const ElfImage& image);
 
   std::size_t size() const { return functions_.size(); }
-  // For the instruction at `address`, before relocation.
+  // The row for the instruction at `address`, before relocation.
   std::optional<UnwindRow> row(std::uint64_t address) const;
-  // Where the function that has it begins.
+  // The start of the function that contains the address.
   std::optional<std::uint64_t> function_start(std::uint64_t address) const;
 
  private:

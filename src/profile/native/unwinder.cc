@@ -12,7 +12,7 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kMostNativeFrames = 512;
-// Addresses that no file explains must not have us read the maps for ever.
+// Unknown addresses must not make us read the maps again and again.
 constexpr int kMostRefreshes = 1000;
 
 std::string demangled(std::string_view name) {
@@ -46,14 +46,14 @@ Result<std::unique_ptr<NativeModule>> NativeModule::open(
   ElfImage image = TRY(ElfImage::parse(file.bytes()));
   auto module = std::make_unique<NativeModule>(
       std::move(file), std::move(image), std::move(name));
-  // The file may be gone when it is asked for.
+  // The file may have been deleted by the time it is needed.
   if (module->image().section(".debug_info") != nullptr)
     module->debug_info_ = DebugInfo::open(path);
   return module;
 }
 
-// Where Debian's -dbgsym packages put them. It has all functions, also those
-// that the file itself no longer names.
+// Where Debian's -dbgsym packages install them. A debug file names all
+// functions, also those stripped from the file itself.
 void NativeModule::add_debug_file() {
   const std::string id = image_.build_id();
   if (id.size() < 4)
@@ -160,7 +160,7 @@ std::vector<std::uint64_t> NativeUnwinder::unwind(
     if (placed == nullptr)
       break;
     found.push_back(pc);
-    // A call is the last thing before the address it returns to.
+    // The call is just before its return address.
     const std::uint64_t inside = found.size() == 1 ? pc : pc - 1;
     const auto [known, fresh] = rows_.try_emplace(inside);
     if (fresh)
@@ -174,7 +174,7 @@ std::vector<std::uint64_t> NativeUnwinder::unwind(
               static_cast<std::uint64_t>(row.frame_offset);
     else if (row.frame == UnwindRow::Frame::kPlt)
       frame = *values[kRsp] + 8 + ((inside & 15) >= 11 ? 8 : 0);
-    // Callers lie above: a frame that does not would have us go in circles.
+    // Callers are at higher addresses; anything else could be a cycle.
     if (!frame || *frame <= *values[kRsp])
       break;
     RegisterValues caller = values;
@@ -204,7 +204,7 @@ const std::vector<NativeFrame>& NativeUnwinder::frames(std::uint64_t address) {
     for (std::string& function : placed->module->inlined(inside))
       frames.push_back({std::move(function), library});
     std::string function = placed->module->function(inside);
-    // All of a function without a name has at least one name.
+    // A function without a name gets that of its library and its address.
     if (function.empty())
       function = fmt::format(
           "{}+{:#x}", library,

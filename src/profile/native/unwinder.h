@@ -21,7 +21,7 @@
 
 namespace postflight {
 
-// A file of machine code: a program or library.
+// The code of a program or library.
 class NativeModule {
  public:
   static Result<std::unique_ptr<NativeModule>> open(const std::string& path,
@@ -29,11 +29,11 @@ class NativeModule {
 
   const std::string& name() const { return name_; }
   const UnwindTable& table() const { return table_; }
-  // The demangled name of the function at an address before relocation; from
-  // the debug file, if one is installed for it. Empty if not known.
+  // The demangled name of the function at an address (before relocation), from
+  // the debug file if one is installed. Empty if not known.
   std::string function(std::uint64_t address) const;
-  // The demangled names of those that compilers put into it, the innermost
-  // first; where there is debug information.
+  // The demangled names of the functions inlined there, the innermost first;
+  // empty without debug information.
   std::vector<std::string> inlined(std::uint64_t address);
   const ElfImage& image() const { return image_; }
 
@@ -51,7 +51,7 @@ class NativeModule {
   std::string name_;
 };
 
-// Where the registers stood; DWARF's numbers, unknown ones empty.
+// The values of registers by DWARF's numbers; empty: unknown.
 using RegisterValues =
     std::array<std::optional<std::uint64_t>, kUnwindRegisters>;
 
@@ -60,18 +60,19 @@ struct NativeFrame {
   std::string library;
 };
 
-// Finds the callers of a place in a process by a copy of its stack.
+// Unwinds native stacks of a process from copies of their memory.
 class NativeUnwinder {
  public:
   explicit NativeUnwinder(pid_t pid) : pid_(pid) {}
 
-  // The innermost first; as far as the copy and the tables go. `registers` are
-  // rip, rsp, rbp, rbx, r12 to r15, and the copy begins at rsp.
+  // Return addresses, the innermost first, as far as the copy and the tables
+  // reach. `registers` are rip, rsp, rbp, rbx, r12 to r15; the copy starts at
+  // rsp.
   std::vector<std::uint64_t> unwind(std::span<const std::uint64_t> registers,
                                     Bytes stack);
-  // What is at an address that unwind() gave; those of callers point behind
-  // their call. At least one: the function, after those that compilers have put
-  // into it there, the innermost first.
+  // The functions at an address: those inlined there, the innermost first, then
+  // the function itself. For callers subtract 1 from the address of unwind(),
+  // which is behind the call.
   const std::vector<NativeFrame>& frames(std::uint64_t address);
 
  private:

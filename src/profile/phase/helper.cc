@@ -9,8 +9,8 @@
 namespace postflight {
 namespace {
 
-// The writer of phase_table.h, in Python. Everything that could go wrong
-// leaves the program alone: then its phases are not seen.
+// The writer of phase_layout.h, in Python. Whatever goes wrong does not affect
+// the program; its phases are not seen then.
 constexpr std::string_view kModule =
     R"py("""Tells postflight profile which phase this program is in.
 
@@ -220,8 +220,8 @@ class _TorchFinder:
         return spec
 )py";
 
-// Python imports a module of this name when it starts. The one that it would
-// have imported otherwise follows.
+// Python imports a module of this name (sitecustomize) when it starts. This one
+// then imports the one that it hides.
 constexpr std::string_view kStart = R"py(import os
 import sys
 

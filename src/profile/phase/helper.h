@@ -9,15 +9,15 @@
 
 namespace postflight {
 
-// Python programs say which phase they are in through a module,
-// postflight_phase, that a launched program finds without installing it:
+// Python programs announce their phases through a module, postflight_phase,
+// which launched programs can import without installing it:
 //
 //   from postflight_phase import phase
 //   with phase("load"): ...
 //
-// It also makes torch's compile phases known, by giving torch's profiler hook
-// a profiler class. Writes the module into `folder` and returns what to put
-// into the program's environment.
+// It also announces torch's compile phases, by registering a profiler class
+// with torch's profiler hook. Writes the module to `folder` and returns the
+// environment variables (NAME=value) that make it available.
 Result<std::vector<std::string>> install_phase_helper(
     const std::filesystem::path& folder, const Environment& environment);
 

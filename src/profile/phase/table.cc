@@ -24,7 +24,7 @@ constexpr std::string_view kMagic{"PFPHASE\x01", 8};
 constexpr std::size_t kUsedOffset = Table::kUsedBytesOffset;
 constexpr std::size_t kNamesOffset = Table::kNamesOffset;
 constexpr std::uint32_t kNoSlot = ~0U;
-// What is kept of a name; a table of long ones would soon be full.
+// Longer names are truncated, so that they do not fill the table.
 constexpr std::size_t kMostName = 200;
 
 constexpr std::size_t slot_offset(std::uint32_t slot) {
@@ -62,7 +62,7 @@ Result<PhaseTable> PhaseTable::create(const std::filesystem::path& path) {
       ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.is_open())
     return fail_errno(fmt::format("cannot create {}", path.native()));
-  // Not a hole that a full disk could not fill later.
+  // Allocate it now, as writing to a hole fails when the disk is full.
   errno = ::posix_fallocate(file.number(), 0, Table::kBytes);
   if (errno != 0)
     return fail_errno(fmt::format("cannot create {}", path.native()));
@@ -76,7 +76,7 @@ Result<PhaseTable> PhaseTable::create(const std::filesystem::path& path) {
   table.word(8).store(Table::kSlots);
   table.word(12).store(Table::kNamesBytes);
   table.word(kUsedOffset).store(4);
-  // Last, so that a table with its magic is complete.
+  // Written last: a table with its magic is complete.
   std::memcpy(table.memory_, kMagic.data(), kMagic.size());
   return table;
 }
@@ -149,7 +149,7 @@ void PhaseTable::end(pid_t tid) {
     return;
   known->second.phases.pop_back();
   show(tid, known->second);
-  // Threads come and go; one without phases gives its place to the next.
+  // A thread outside phases frees its slot for other threads.
   if (known->second.phases.empty())
     threads_.erase(known);
 }

@@ -21,19 +21,17 @@ namespace postflight {
 std::filesystem::path phase_table_path(const std::filesystem::path& folder,
                                        pid_t pid);
 
-// The writer's side of what phase_layout.h describes. Safe from several
-// threads.
+// The writer's side of phase_layout.h. Thread-safe.
 class PhaseTable {
  public:
-  // An old one at that place, of a program that this process was before, is
-  // emptied.
+  // Clears an existing table, which is from before this process called exec.
   static Result<PhaseTable> create(const std::filesystem::path& path);
   PhaseTable(PhaseTable&& other) noexcept;
   PhaseTable& operator=(PhaseTable&&) = delete;
   ~PhaseTable();
 
-  // Phases of one thread end in the order opposite to their beginning. When
-  // the table is full, phases go unseen.
+  // The phases of a thread nest. Phases for which the table has no space are
+  // not seen.
   void begin(pid_t tid, std::string_view name, std::string_view frame_id);
   void end(pid_t tid);
 
@@ -54,11 +52,10 @@ class PhaseTable {
   std::map<pid_t, Thread> threads_;
 };
 
-// A phase of the calling thread, from here to the end of the scope however it
-// is left.
+// A phase of the calling thread, until the end of the scope.
 class Phase {
  public:
-  // `table` has to outlive it, and may be null: then nobody looks.
+  // `table` must outlive it; null: there is no profiler.
   explicit Phase(PhaseTable* table, std::string_view name,
                  std::string_view frame_id = {});
   Phase(const Phase&) = delete;
@@ -77,8 +74,7 @@ struct SeenPhase {
   bool operator==(const SeenPhase&) const = default;
 };
 
-// The reader's side. The table belongs to somebody else: nothing in it is
-// believed.
+// The reader's side. The table belongs to another process and is not trusted.
 class PhaseTableReader {
  public:
   static Result<PhaseTableReader> open(const std::filesystem::path& path);
@@ -86,9 +82,9 @@ class PhaseTableReader {
   PhaseTableReader& operator=(PhaseTableReader&&) = delete;
   ~PhaseTableReader();
 
-  // The phases a thread is in, the outermost first, as numbers for seen();
-  // empty while they change, or if there are none. With `tid` 0, those of the
-  // first thread that is in any.
+  // The phases of a thread, the outermost first, as numbers for seen(); empty
+  // if there are none, or while they change. With `tid` 0, those of the first
+  // thread that is in any.
   std::vector<std::uint32_t> phases(pid_t tid) const;
   SeenPhase seen(std::uint32_t phase) const;
 

@@ -33,8 +33,8 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
   const auto offset = take_hex(line, ' ');
   if (!offset)
     return std::nullopt;
-  // Device and inode say nothing that the path does not; a path begins with a
-  // slash, names like [stack] are no files.
+  // Skips device and inode. A path starts with a slash; names like [stack] are
+  // not files.
   if (const std::size_t path = line.find('/'); path != std::string_view::npos)
     mapping.path = line.substr(path);
   mapping.start = *start;

@@ -22,14 +22,13 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-// The text of /proc/PID/maps; lines that are not as the kernel writes them are
-// skipped.
+// Parses the text of /proc/PID/maps; invalid lines are skipped.
 std::vector<Mapping> parse_mappings(std::string_view text);
 
 Result<std::vector<Mapping>> process_mappings(pid_t pid);
 
-// Where this process finds a file that `pid` has mapped, also when that one
-// lives in a container.
+// The path of a file that `pid` has mapped, as seen by this process, also if
+// `pid` runs in a container.
 std::string path_inside(pid_t pid, const Mapping& mapping);
 
 }  // namespace postflight

@@ -18,10 +18,10 @@
 namespace postflight {
 namespace {
 
-// What the kernel takes in one call (UIO_MAXIOV).
+// The most that the kernel accepts in one call (UIO_MAXIOV).
 constexpr std::size_t kMostPieces = 1024;
 
-// kernel.yama.ptrace_scope; '0' where there is no such setting.
+// kernel.yama.ptrace_scope; '0' if there is no such setting.
 char ptrace_scope() {
   const auto text = MappedFile::open("/proc/sys/kernel/yama/ptrace_scope");
   return text && !text->bytes().empty()

@@ -13,20 +13,20 @@
 
 namespace postflight {
 
-// A stretch of another process's memory and where it is to be copied.
+// A range of another process's memory and where to copy it.
 struct MemoryPiece {
   std::uint64_t address = 0;
   std::span<std::byte> to = {};
 };
 
 // Memory that can be read but not trusted: its owner writes to it meanwhile,
-// and any address may be wrong. A seam, so that tests can bring bytes.
+// and any address may be wrong. A seam, so that tests can provide bytes.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Fills the pieces in order and stops at the first that cannot be read
-  // whole. Returns how many were filled.
+  // Fills the pieces in order, up to the first that is not wholly readable.
+  // Returns how many were filled.
   virtual std::size_t read(std::span<const MemoryPiece> pieces) const = 0;
 
   bool read(std::uint64_t address, std::span<std::byte> to) const {
@@ -45,7 +45,7 @@ class Memory {
   }
 };
 
-// The memory of a process, which goes on running.
+// The memory of a process, which keeps running.
 class ProcessMemory final : public Memory {
  public:
   explicit ProcessMemory(pid_t pid) : pid_(pid) {}

@@ -12,7 +12,7 @@
 namespace postflight {
 namespace {
 
-// ob_type, in every version.
+// Offset of ob_type, in every version.
 constexpr std::uint64_t kTypeOffset = 8;
 constexpr char32_t kLastCharacter = 0x10ffff;
 constexpr char32_t kReplacement = 0xfffd;
@@ -30,7 +30,7 @@ std::string to_utf8(Bytes bytes, std::size_t width) {
   return text;
 }
 
-// Memory as it was when it was copied.
+// Copied memory as a Memory.
 class CopiedMemory final : public Memory {
  public:
   explicit CopiedMemory(std::span<const MemoryCopy> copies) : copies_(copies) {}
@@ -122,7 +122,7 @@ std::optional<PythonCode> CodeReader::read(const Memory& memory,
   PythonCode code = {.name = *std::move(name),
                      .file = *std::move(file),
                      .first_line = identity.first_line};
-  // Without the table there are still name and file.
+  // Without a line table there are still name and file.
   const auto size =
       memory.load<std::uint64_t>(identity.line_table + kBytesLength);
   if (size && *size <= limits_.max_line_table_bytes) {
@@ -146,7 +146,7 @@ const PythonCode* CodeReader::find(std::uint64_t address) {
   return known->second.code ? &*known->second.code : nullptr;
 }
 
-// What dies while it is read may be overwritten.
+// An object that is freed while it is read may be overwritten.
 std::optional<PythonCode> CodeReader::read_alive(
     std::uint64_t address, const Identity& identity) const {
   std::optional<PythonCode> code = read(memory_, identity);
@@ -162,7 +162,8 @@ void CodeReader::learn(std::span<const MemoryCopy> copies) {
   if (!identity)
     return;
   std::optional<PythonCode> code = read(memory, *identity);
-  // A long table of lines is not copied, but most codes live on.
+  // A long line table is not copied by the agent, but most code objects live
+  // on.
   if (!code || code->line_table.empty())
     if (auto alive = read_alive(address, *identity))
       code = std::move(alive);
@@ -173,8 +174,8 @@ void CodeReader::learn(std::span<const MemoryCopy> copies) {
 std::int32_t CodeReader::line(const PythonCode& code,
                               const RawFrame& frame) const {
   const PythonLayout& layout = runtime_.layout;
-  // Unsigned, for anything may stand there; before the first instruction the
-  // difference is negative.
+  // Unsigned arithmetic, as any value is possible; before the first instruction
+  // the difference is negative.
   std::uint64_t difference = frame.instruction;
   if (layout.code.instructions)
     difference -= frame.code + *layout.code.instructions;

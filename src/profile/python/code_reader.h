@@ -16,14 +16,14 @@
 
 namespace postflight {
 
-// Python text as UTF-8, cut after `most` characters; nothing if there is no
-// plausible str at that address. Lone surrogates become three bytes.
+// A Python str as UTF-8, truncated after `most` characters; nothing if there is
+// no plausible str at that address. Lone surrogates become three bytes.
 std::optional<std::string> read_python_text(const Memory& memory,
                                             const PythonLayout& layout,
                                             std::uint64_t address,
                                             std::size_t most);
 
-// A Python function: what its code object says.
+// What a code object says about its function.
 struct PythonCode {
   std::string name;  // qualified, where Python knows it
   std::string file;
@@ -33,31 +33,31 @@ struct PythonCode {
   bool operator==(const PythonCode&) const = default;
 };
 
-// A stretch of memory as it was when it was copied.
+// A copied range of memory.
 struct MemoryCopy {
   std::uint64_t address = 0;
   Bytes bytes = {};
 };
 
-// Reads code objects, once each. A code object can die and another be born at
-// its address, so what is known is only used while the object still has the
-// same name, file and first line, or until a copy tells of another.
+// Reads code objects, once each. A code object can be freed and another created
+// at its address, so a known one is used only while the object still has the
+// same name, file and first line, or until the agent sends a copy of another.
 class CodeReader {
  public:
   // `memory` and `runtime` must outlive it.
   CodeReader(const Memory& memory, const PythonRuntime& runtime,
              const Limits& limits);
 
-  // Null if there is no code object at that address (any more).
+  // Null if there is no code object at that address, or no longer.
   const PythonCode* find(std::uint64_t address);
-  // The code object that the first of these is, copied while it was alive, with
-  // what it refers to.
+  // Takes a code object, the first of the copies, and what it refers to, copied
+  // while it was alive.
   void learn(std::span<const MemoryCopy> copies);
-  // The line that a frame of this code is at; its first one if it is at none.
+  // The current line of a frame of this code; the first line if it has none.
   std::int32_t line(const PythonCode& code, const RawFrame& frame) const;
 
  private:
-  // The bytes that tell one code object from another.
+  // What distinguishes one code object from another.
   struct Identity {
     std::uint64_t type = 0;
     std::uint64_t name = 0;
@@ -69,7 +69,7 @@ class CodeReader {
   struct Known {
     Identity identity;
     std::optional<PythonCode> code;
-    bool copied = false;  // when it was sampled, so this is what ran
+    bool copied = false;  // by the agent, so this is what ran
   };
 
   std::optional<Identity> identify(const Memory& memory,

@@ -12,7 +12,7 @@
 
 namespace postflight {
 
-// Of a PyThreadState, up to the last field that any version needs read.
+// Bytes of a PyThreadState, up to the last field that is read in any version.
 constexpr std::size_t kThreadBytes = 512;
 
 struct PythonVersion {
@@ -35,8 +35,8 @@ enum class LineTableKind : std::uint8_t {
   kLocations,  // 3.11 and later: entries of varints, PEP 657
 };
 
-// Where CPython keeps what we read: byte offsets inside its structures, on
-// x86-64 Linux. Those without a value do not exist in that version.
+// Where CPython stores what we read: byte offsets in its structures, on x86-64
+// Linux. Those without a value do not exist in that version.
 struct PythonLayout {
   struct Runtime {
     std::uint32_t interpreters = 0;
@@ -48,7 +48,8 @@ struct PythonLayout {
   struct Thread {
     std::uint32_t next = 0;
     std::uint32_t interpreter = 0;
-    std::uint32_t frame = 0;  // the topmost, or what holds it: see top_frame
+    std::uint32_t frame =
+        0;  // the topmost, or a structure with it, see top_frame
     std::uint32_t thread_id = 0;
     std::optional<std::uint32_t> native_thread_id = {};
     std::optional<std::uint32_t> stack_chunk = {};
@@ -61,13 +62,13 @@ struct PythonLayout {
     std::uint32_t instruction = 0;  // a pointer, or an index before 3.11
     std::optional<std::uint32_t> owner = {};
     std::optional<std::uint32_t> is_entry = {};
-    std::uint32_t size = 0;  // of all of the above
+    std::uint32_t size = 0;  // up to the end of the last of these
   } frame;
-  // Frames with this owner or a higher one run no code of their own: they mark
-  // where C called Python.
+  // Frames with this owner or a higher one are shims, which have no code of
+  // their own and mark where C called Python.
   std::uint8_t first_shim_owner = 255;
   bool tagged_code = false;            // the pointer's low bits are a tag
-  std::uint32_t instruction_unit = 1;  // bytes for one step of an index
+  std::uint32_t instruction_unit = 1;  // bytes per index
   struct Code {
     std::uint32_t filename = 0;
     std::uint32_t name = 0;  // the qualified name, from 3.11
@@ -75,7 +76,7 @@ struct PythonLayout {
     std::uint32_t line_table = 0;
     std::optional<std::uint32_t> instructions = {};  // none: indices
 
-    // Up to the last of what is read of it.
+    // Up to the end of the last of these.
     std::uint32_t size() const {
       return std::max({filename + 8, name + 8, first_line + 8, line_table + 8});
     }
@@ -88,7 +89,7 @@ struct PythonLayout {
 // The layout of a version up to 3.12, which is fixed.
 Result<PythonLayout> known_layout(const PythonVersion& version);
 
-// How many bytes of the runtime described_layout() looks at.
+// How many bytes of the runtime described_layout() reads.
 constexpr std::size_t kDescribedBytes = 1024;
 // The layout of any version: from 3.13 on as _Py_DebugOffsets, at the front of
 // `runtime`, describes it. It is checked against itself and rejected if it is

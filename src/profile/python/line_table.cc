@@ -5,7 +5,7 @@
 namespace postflight {
 namespace {
 
-// Lines are counted in 64 bits: a table of any bytes cannot overflow them.
+// Lines are counted in 64 bits, which no table of arbitrary bytes can overflow.
 std::optional<std::int32_t> as_line(std::int64_t line) {
   if (line <= 0 || line > INT32_MAX)
     return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<std::int32_t> line_in_ranges(Bytes table, std::int64_t line,
   return std::nullopt;
 }
 
-// Six bits a byte, the low ones first; the seventh says that more follow.
+// Six bits per byte, the low ones first; the seventh says that more follow.
 std::uint64_t take_varint(Bytes& table) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; !table.empty(); shift += 6) {
@@ -59,7 +59,7 @@ std::int64_t take_signed_varint(Bytes& table) {
   return (value & 1) != 0 ? -size : size;
 }
 
-// A sum of lines that has left all reason stays where it is.
+// Ignores an addition that overflows.
 std::int64_t moved(std::int64_t line, std::int64_t by) {
   return checked_add(line, by).value_or(line);
 }

@@ -12,7 +12,7 @@
 namespace postflight {
 namespace {
 
-// Only files with such a name are worth opening: torch alone maps hundreds.
+// Opens only files with such names: torch alone maps hundreds of others.
 bool could_hold_python(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name.starts_with("python") || name.starts_with("libpython");
@@ -20,8 +20,7 @@ bool could_hold_python(std::string_view path) {
 
 constexpr std::size_t kMostInterpreters = 1'000;
 constexpr std::size_t kMostThreads = 100'000;
-// Where glibc's structure behind a pthread_t holds the kernel's number of the
-// thread; 720 since 2.10, on x86-64.
+// The offset of the tid in glibc's struct pthread: 720 since 2.10, on x86-64.
 constexpr std::uint64_t kTidInPthread = 720;
 
 std::optional<pid_t> tid_of(const Memory& memory, const PythonLayout& layout,
@@ -76,7 +75,7 @@ const PythonLocator::Image& PythonLocator::image(pid_t pid,
   if (!elf)
     return image;
   image.runtime = elf->symbol("_PyRuntime");
-  // Stripped programs still have the section that holds nothing else.
+  // Stripped programs still have the section, which holds nothing else.
   if (!image.runtime)
     if (const ElfSection* const section = elf->section(".PyRuntime"))
       image.runtime = section->address;

@@ -25,16 +25,16 @@ struct PythonRuntime {
   PythonLayout layout = {};
 };
 
-// Finds Python in processes by the symbols of their programs and libraries,
-// each of which is read only once.
+// Finds the Python interpreter of processes by the symbols of their programs
+// and libraries, each of which is read only once.
 class PythonLocator {
  public:
-  // Nothing if the process runs no Python, or not yet; an error if it runs one
-  // whose frames we cannot read.
+  // Nothing if the process does not run Python, or not yet; an error if it runs
+  // a version that is not supported.
   Result<std::optional<PythonRuntime>> find(pid_t pid, const Memory& memory);
 
  private:
-  // What one file says, before relocation.
+  // Addresses in one file, before relocation.
   struct Image {
     std::optional<std::uint64_t> runtime;
     std::optional<std::uint64_t> code_type;
@@ -51,13 +51,13 @@ class PythonLocator {
 // The version in the name of a program or library: "libpython3.9.so.1.0".
 std::optional<PythonVersion> version_in_name(std::string_view path);
 
-// Whether the runtime is set up and looks as its layout says; until its first
-// thread exists there is nothing to be seen.
+// Whether the runtime is initialised, has a first thread, and is consistent
+// with its layout.
 bool is_running(const PythonRuntime& runtime, const Memory& memory);
 
-// A thread that Python knows of.
+// A thread of Python.
 struct PythonThread {
-  std::uint64_t state = 0;  // where its PyThreadState is
+  std::uint64_t state = 0;  // the address of its PyThreadState
   pid_t tid = 0;
 
   auto operator<=>(const PythonThread&) const = default;

@@ -9,20 +9,21 @@
 namespace postflight {
 namespace {
 
-// Two must agree; code that calls all the time gets a few chances more.
+// Two copies must agree; programs that call all the time get a few more tries.
 constexpr int kMostCopies = 6;
-// Each is 16 kB unless a single frame needs more; 4,096 frames of average size
-// take fifty.
+// A chunk is 16 kB unless a single frame needs more; 4,096 frames of average
+// size take fifty chunks.
 constexpr std::size_t kMostChunks = 512;
 constexpr std::size_t kMostChunkBytes = 4 << 20;
-// previous, size and top, before the frames.
+// Fields previous, size and top, before the frames.
 constexpr std::size_t kChunkHeader = 24;
 
 std::uint64_t word(const std::byte* bytes, std::size_t offset) {
   return load_little_endian<std::uint64_t>(bytes + offset);
 }
 
-// The same calls are under way: only the innermost frame may have moved on.
+// Whether both have the same calls; the innermost frame may be at another
+// instruction.
 bool agree(std::span<const RawFrame> a, std::span<const RawFrame> b) {
   if (a.size() != b.size())
     return false;
@@ -54,11 +55,11 @@ const RawStack& PythonStackReader::read() {
       stack_.frames.clear();
       continue;
     }
-    // The other one agreeing with this steady one, it was steady as well.
+    // If this copy was steady and the other one agrees, that was steady, too.
     agreed = have_other && steady_ && agree(stack_.frames, other_.frames);
     if (!agreed && have_other && copy + 1 == kMostCopies) {
-      // What both have in common, from the outermost frame on, was there all
-      // the time; the rest is a mixture of two moments.
+      // The outer frames that both have in common did not change; the rest is
+      // a mixture of two moments.
       const auto differ = std::mismatch(
           stack_.frames.rbegin(), stack_.frames.rend(), other_.frames.rbegin(),
           other_.frames.rend(),
@@ -109,8 +110,8 @@ bool PythonStackReader::read_once(RawStack& stack) {
   return false;
 }
 
-// Keeps the list of chunks as it was if its top is the same, for the ones
-// below can't have changed then.
+// Keeps the list of chunks if the topmost is the same, as those below cannot
+// have changed then.
 bool PythonStackReader::refresh_chunks(std::uint64_t chunk) {
   if (chunk == 0) {
     chunks_.clear();
@@ -147,8 +148,8 @@ bool PythonStackReader::copy_regions(std::uint64_t cframe, std::uint64_t& top) {
     }
   if (buffer_.size() < total)
     buffer_.resize(total);
-  // The top is read before everything else and after the chunks: a call or
-  // return meanwhile shows.
+  // The top is read first, and again after the chunks, to notice calls and
+  // returns meanwhile.
   const std::uint64_t top_address =
       cframe != 0 ? cframe : thread_ + layout_.thread.frame;
   std::uint64_t top_after = 0;
@@ -180,8 +181,8 @@ const std::byte* PythonStackReader::frame_bytes(std::uint64_t address) {
         address - chunk.address + size <= chunk.size)
       return buffer_.data() + chunk.offset + (address - chunk.address);
   met_.push_back(address);
-  // Stacks change at their top, so the next one met is mostly the next one
-  // known.
+  // Stacks change at their top, so the next frame is mostly the next one that
+  // is known.
   auto known = scattered_.begin();
   if (next_scattered_ < scattered_.size() &&
       scattered_[next_scattered_].address == address)
@@ -199,7 +200,7 @@ const std::byte* PythonStackReader::frame_bytes(std::uint64_t address) {
 bool PythonStackReader::walk(std::uint64_t frame, RawStack& stack) {
   met_.clear();
   next_scattered_ = 0;
-  // Frames that only mark an entry come on top of those that count.
+  // Shim frames, which mark entries from C, do not count.
   for (std::size_t steps = 0; frame != 0; ++steps) {
     if (stack.frames.size() == most_frames_) {
       stack.cut = true;

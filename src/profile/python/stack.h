@@ -10,13 +10,13 @@
 
 namespace postflight {
 
-// A frame as it lies in memory.
+// A frame as it is in memory.
 struct RawFrame {
   std::uint64_t frame = 0;
   std::uint64_t code = 0;
-  // A pointer into the code, or an index where there are no such pointers.
+  // A pointer into the code, or before 3.11 an index.
   std::uint64_t instruction = 0;
-  bool entry = false;  // C called it, so C frames stand before the one below
+  bool entry = false;  // called by C: native frames follow it
 
   bool same_place(const RawFrame& other) const {
     return frame == other.frame && code == other.code;
@@ -25,35 +25,35 @@ struct RawFrame {
 
 enum class StackState : std::uint8_t {
   kWhole,
-  kTorn,        // it kept changing; what is given are the outer frames that
-                // did not
-  kUnreadable,  // the thread has gone, or its memory made no sense
+  kTorn,        // it kept changing; has only the outer frames that did not
+  kUnreadable,  // the thread has ended, or its memory was not valid
 };
 
 struct RawStack {
   std::vector<RawFrame> frames;  // the innermost first
   StackState state = StackState::kUnreadable;
-  bool cut = false;  // deeper than was asked for: the outermost are missing
+  bool cut = false;  // truncated: the outermost frames are missing
 };
 
 // Reads the Python stack of one thread while that thread runs.
 //
-// The frames lie one after the other in a few chunks of memory, so all chunks
-// are copied in one system call and walked in the copy; frames elsewhere (those
-// of generators, and all before 3.11) are asked for in the same call at the
-// addresses where they last were. A copy takes microseconds in which calls
-// return and others begin. Who knows that the thread stands still needs only
-// one (see SharedProcessor); else a stack counts only when two copies in a row
-// agree on it, which does not exclude that both are mixtures.
+// Frames are contiguous in a few chunks of memory, so all chunks are copied by
+// one system call and walked in the copy. Frames elsewhere (those of
+// generators, and all before 3.11) are copied by the same call from the
+// addresses where they were last time. A copy takes microseconds, in which
+// calls return and others begin. If the thread is known to stand still (see
+// SharedProcessor), one copy is enough; otherwise two consecutive copies must
+// agree, which does not prove that they are not both mixtures.
 class PythonStackReader {
  public:
-  // All have to outlive it. `thread` is the address of the thread's state.
+  // `memory` and `layout` must outlive it. `thread` is the address of the
+  // PyThreadState.
   PythonStackReader(const Memory& memory, const PythonLayout& layout,
                     std::uint64_t thread, std::size_t most_frames);
 
   // The stack is valid until the next call.
   const RawStack& read();
-  // Of a thread that does not run meanwhile.
+  // For a thread that is known to stand still meanwhile.
   const RawStack& read_still();
 
  private:
@@ -68,7 +68,7 @@ class PythonStackReader {
   bool copy_regions(std::uint64_t cframe, std::uint64_t& top);
   bool refresh_chunks(std::uint64_t chunk);
   bool walk(std::uint64_t frame, RawStack& stack);
-  // The bytes of the frame at `address`, from the copy or read now.
+  // The bytes of the frame at `address`, from the copy or else read now.
   const std::byte* frame_bytes(std::uint64_t address);
   void forget();
 
@@ -77,12 +77,12 @@ class PythonStackReader {
   const std::uint64_t thread_;
   const std::size_t most_frames_;
   std::vector<Region> chunks_;     // the topmost first
-  std::vector<Region> scattered_;  // frames outside, in the order last met
+  std::vector<Region> scattered_;  // other frames, in the order last met
   std::size_t next_scattered_ = 0;
   bool steady_ = false;             // no call or return during the last copy
   std::vector<std::uint64_t> met_;  // scattered frames of this walk
   std::vector<std::byte> buffer_;
-  std::vector<std::byte> scratch_;  // the frame that was not among them
+  std::vector<std::byte> scratch_;  // a frame outside all regions
   std::vector<MemoryPiece> pieces_;
   RawStack stack_;
   RawStack other_;
