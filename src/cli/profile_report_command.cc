@@ -45,9 +45,7 @@ Exit run(const ReportOptions& options, Session& session) {
 Command profile_report_command() {
   return {
       .name = "report",
-      .sentence =
-          "Shows recorded profiles; several, such as those of the ranks of a "
-          "job, as one.",
+      .sentence = "Shows recorded profiles, combining those of several ranks.",
       .examples = {{"postflight profile report profile.pflog",
                     "where the time went"},
                    {"postflight profile report rank*.pflog --to speedscope",
@@ -57,15 +55,19 @@ Command profile_report_command() {
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<ReportOptions>();
         std::vector<std::string> names;
-        for (const ProfileFormat& format : profile_formats())
+        std::vector<std::string> titles;
+        for (const ProfileFormat& format : profile_formats()) {
           names.emplace_back(format.name);
+          titles.push_back(fmt::format("{}: {}", format.name, format.title));
+        }
         arguments
             .positional("FILE", options->files,
                         "Profile written by postflight profile")
             .required();
         arguments
             .option("--to", options->format,
-                    fmt::format("{}", fmt::join(names, "|")), "Output format")
+                    fmt::format("{}", fmt::join(names, "|")),
+                    fmt::format("{}", fmt::join(titles, "; ")))
             .one_of(names);
         arguments.option("--top", options->top, "N", "Functions shown (15)")
             .between(1, 100'000);

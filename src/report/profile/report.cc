@@ -12,12 +12,10 @@ namespace postflight {
 namespace {
 
 constexpr std::array kProfileFormats = {
-    ProfileFormat{"text", "Where the time went", write_profile_text},
-    ProfileFormat{"collapsed", "Collapsed stacks, for flamegraph.pl",
-                  write_profile_collapsed},
-    ProfileFormat{"speedscope", "For speedscope.app", write_profile_speedscope},
-    ProfileFormat{"json", "The summary and every function, as --json",
-                  write_profile_json},
+    ProfileFormat{"text", "where the time went", write_profile_text},
+    ProfileFormat{"collapsed", "for flamegraph.pl", write_profile_collapsed},
+    ProfileFormat{"speedscope", "for speedscope.app", write_profile_speedscope},
+    ProfileFormat{"json", "as --json", write_profile_json},
 };
 
 }  // namespace
