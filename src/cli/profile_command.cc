@@ -73,9 +73,8 @@ Result<ProfileRequest> request_of(const ProfileOptions& options) {
   return request;
 }
 
-void print_summary(const std::string& file, const Context& context,
-                   bool to_stderr, Session& session) {
-  const ReadProfiles read = read_profiles({&file, 1}, context);
+void print_summary(const std::string& file, bool to_stderr, Session& session) {
+  const ReadProfiles read = read_profiles({&file, 1}, session.context());
   for (const Error& problem : read.problems)
     session.complain(problem);
   if (read.files.empty())
@@ -92,10 +91,9 @@ void print_summary(const std::string& file, const Context& context,
 }
 
 Result<Exit> run(const ProfileOptions& options, Session& session) {
-  const Context context;
   ProfileRequest request = TRY(request_of(options));
   const std::unique_ptr<ProfileRun> profile =
-      TRY(ProfileRun::start(std::move(request), context));
+      TRY(ProfileRun::start(std::move(request), session.context()));
   const InterruptDeferral deferral([&](int signal, bool from_terminal) {
     profile->interrupt(signal, from_terminal);
   });
@@ -113,8 +111,8 @@ Result<Exit> run(const ProfileOptions& options, Session& session) {
     session.complain(outcome.trouble);
   // stdout is the launched program's own, except for JSON.
   if (!session.options().quiet || session.options().json)
-    print_summary(outcome.file.native(), context,
-                  launched && !session.options().json, session);
+    print_summary(outcome.file.native(), launched && !session.options().json,
+                  session);
   if (!outcome.failure.empty())
     session.complain(
         fmt::format("{} ended with {}", options.command[0], outcome.failure));

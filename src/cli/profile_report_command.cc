@@ -19,11 +19,11 @@ struct ReportOptions {
 };
 
 Exit run(const ReportOptions& options, Session& session) {
-  const Context context;
   const std::unique_ptr<Progress> progress = session.progress(
       {.label = "Reading", .total_files = options.files.size()});
-  const ReadProfiles read = read_profiles(
-      options.files, context, [&progress] { progress->advance(0, 1); });
+  const ReadProfiles read =
+      read_profiles(options.files, session.context(),
+                    [&progress] { progress->advance(0, 1); });
   progress->finish();
   for (const Error& problem : read.problems)
     session.complain(problem);
