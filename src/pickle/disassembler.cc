@@ -129,10 +129,7 @@ class ArgumentReader {
 
   Result<> take_line() {
     const std::string_view text = TRY(line());
-    Result<> parsed = parse_line(text);
-    if (!parsed)
-      return tl::unexpected<Error>(std::move(parsed).error().in(info_.name));
-    return {};
+    return parse_line(text).in(info_.name);
   }
 
   Result<> parse_line(std::string_view text) {

@@ -181,12 +181,8 @@ Result<std::unique_ptr<Extension>> ExtensionRegistry::from_descriptor(
     return fail(ErrorKind::kUsage,
                 "{} needs a key; give --key-file FILE or set POSTFLIGHT_KEY",
                 parsed.registry_name);
-  Result<std::unique_ptr<Extension>> made =
-      type->from_descriptor(std::string(descriptor), settings);
-  if (!made)
-    return tl::unexpected<Error>(
-        std::move(made).error().in(parsed.registry_name));
-  return made;
+  return type->from_descriptor(std::string(descriptor), settings)
+      .in(parsed.registry_name);
 }
 
 Result<std::vector<std::unique_ptr<Extension>>>

@@ -173,11 +173,8 @@ Result<> load_plugin(const std::filesystem::path& path,
   if (library == nullptr)
     return fail(ErrorKind::kUsage, "cannot load the plug-in {}: {}",
                 path.string(), failed ? failed.message() : ::dlerror());
-  Result<> added = add_all(library, path.string(), registry);
-  if (!added)
-    return tl::unexpected<Error>(
-        std::move(added).error().in(fmt::format("plug-in {}", path.string())));
-  return {};
+  return add_all(library, path.string(), registry)
+      .in(fmt::format("plug-in {}", path.string()));
 }
 
 }  // namespace postflight
