@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "base/glob.h"
 #include "flight/diagnosis/diagnosis.h"
 #include "flight/model/default_places.h"
 #include "flight/model/dump_files.h"
@@ -61,6 +63,15 @@ Finding log_finding(const LogEvent& event) {
           .where = fmt::format("{}:{}", event.file, event.line)};
 }
 
+Result<JobLog> read_logs(std::span<const std::string> given,
+                         const HostMap& hosts, const Context& context) {
+  std::vector<std::string> files;
+  for (const std::string& path : given)
+    std::ranges::copy(TRY(expand_path(path)), std::back_inserter(files));
+  return read_job_logs(files, {.hosts = hosts.size() > 0 ? &hosts : nullptr,
+                               .limits = context.limits});
+}
+
 // Puts what the logs say before the other findings, the earliest event first.
 void add_log(const JobLog& log, Verdict& verdict) {
   // A job of a thousand ranks can fail in as many ways; the first events are
@@ -82,10 +93,7 @@ Result<Investigation> investigate(const JobEvidence& evidence,
   const HostMap hosts = TRY(place_ranks(evidence.hosts, context, job));
   Verdict verdict = diagnose(job);
   if (!evidence.logs.empty())
-    add_log(TRY(read_job_logs(evidence.logs,
-                              {.hosts = hosts.size() > 0 ? &hosts : nullptr,
-                               .limits = context.limits})),
-            verdict);
+    add_log(TRY(read_logs(evidence.logs, hosts, context)), verdict);
   return Investigation{std::move(job), std::move(verdict)};
 }
 

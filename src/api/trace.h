@@ -21,7 +21,7 @@ struct JobEvidence {
   LoadOptions load = {};
   // Which ranks ran where: a file or a Slurm node list, see read_host_map().
   std::string hosts = {};
-  std::vector<std::string> logs = {};
+  std::vector<std::string> logs = {};  // files or globs
 };
 
 struct Investigation {

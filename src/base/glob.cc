@@ -1,6 +1,10 @@
 #include "base/glob.h"
 
 #include <cstddef>
+#include <filesystem>
+#include <system_error>
+
+#include <glob.h>
 
 namespace postflight {
 namespace {
@@ -70,6 +74,23 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
     text = retry;
     pattern = after_star;
   }
+}
+
+Result<std::vector<std::string>> expand_path(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::status(path, error)))
+    return std::vector<std::string>{path};
+  if (path.find_first_of("*?[") == path.npos)
+    return fail(ErrorKind::kIo, "{}: {}", path,
+                error ? error.message() : "no such file or folder");
+  glob_t matches = {};
+  const int code = ::glob(path.c_str(), GLOB_TILDE, nullptr, &matches);
+  std::vector<std::string> paths(matches.gl_pathv,
+                                 matches.gl_pathv + matches.gl_pathc);
+  ::globfree(&matches);
+  if (code != 0 || paths.empty())
+    return fail(ErrorKind::kIo, "{}: no file matches", path);
+  return paths;
 }
 
 }  // namespace postflight

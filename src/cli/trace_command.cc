@@ -106,8 +106,8 @@ Command trace_command() {
                          "The hosts of the ranks: a hostfile, or a Slurm node "
                          "list with tasks per node");
         arguments.option("--log", options->logs, "FILE",
-                         "A log of the job, to show its errors with the "
-                         "verdict; may be repeated");
+                         "A log of the job, or a quoted glob, to show its "
+                         "errors with the verdict; may be repeated");
         arguments.option("--sqlite", options->sqlite, "FILE",
                          "Also write all entries to an SQLite database");
         arguments.flag("--all", options->all, "Show all rows and findings");

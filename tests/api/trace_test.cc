@@ -63,11 +63,24 @@ TEST(Investigate, PutsWhatLogsSayFirst) {
                      .where = file + ":1"}));
 }
 
+TEST(Investigate, ExpandsGlobsOfLogs) {
+  const TemporaryFolder folder = scratch_folder();
+  write_file(folder.path() / "a.log", "[rank0]: CUDA error: unknown\n");
+  write_file(folder.path() / "b.log", "[rank1]: CUDA error: unknown\n");
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  evidence.logs = {folder.path() / "*.log"};
+  const Verdict verdict = found(evidence).verdict;
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(
+      verdict.findings[0].message,
+      "ranks 0-1: CUDA error: unknown; the first sign of trouble in the logs");
+}
+
 TEST(Investigate, RefusesALogThatIsNotThere) {
   JobEvidence evidence = dumps("nccl_missing_rank");
   evidence.logs = {"/no/such.log"};
   EXPECT_EQ(message_of(investigate(evidence, kOneThread)),
-            "cannot open /no/such.log: No such file or directory");
+            "/no/such.log: No such file or directory");
 }
 
 Verdict verdict_of(VerdictKind kind, bool pending = false) {

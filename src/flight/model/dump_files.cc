@@ -1,6 +1,5 @@
 #include "flight/model/dump_files.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/glob.h"
+
 namespace postflight {
 namespace {
 
@@ -16,20 +17,16 @@ namespace fs = std::filesystem;
 
 class Finder {
  public:
-  Result<> add(const std::string& path) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status)) {
-      if (path.find_first_of("*?[") != path.npos)
-        return add_matches(path);
-      return fail(ErrorKind::kIo, "{}: {}", path,
-                  error ? error.message() : "no such file or folder");
+  Result<> add(const std::string& given) {
+    const std::vector<std::string> paths = TRY(expand_path(given));
+    for (const std::string& path : paths) {
+      std::error_code ignored;
+      if (fs::is_directory(path, ignored))
+        TRY(add_folder(path));
+      else
+        found_.files.push_back(path);
     }
-    if (!fs::is_directory(status)) {
-      found_.files.push_back(path);
-      return {};
-    }
-    return add_folder(path);
+    return {};
   }
 
   DumpFiles finish() && {
@@ -40,19 +37,6 @@ class Finder {
   }
 
  private:
-  Result<> add_matches(const std::string& pattern) {
-    glob_t matches = {};
-    const int code = glob(pattern.c_str(), GLOB_TILDE, nullptr, &matches);
-    const std::vector<std::string> paths(matches.gl_pathv,
-                                         matches.gl_pathv + matches.gl_pathc);
-    globfree(&matches);
-    if (code != 0 || paths.empty())
-      return fail(ErrorKind::kIo, "{}: no file matches", pattern);
-    for (const std::string& path : paths)
-      TRY(add(path));
-    return {};
-  }
-
   // The folder that was asked for must be readable; those below it may not be.
   Result<> add_folder(const std::string& root) {
     std::error_code error;
