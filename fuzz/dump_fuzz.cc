@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "flight/dump_difference.h"
-#include "flight/model/dump.h"
+#include "flight/model/dump_reader.h"
 #include "flight/model/dump_value.h"
 #include "flight/model/recorder_dump.h"
 #include "pickle/machine.h"

@@ -101,8 +101,6 @@ OLD_CYCLES = [
     {"flight/classic/analysis", "flight/classic/blame", "flight/classic/calls",
      "flight/classic/index", "flight/classic/judge"},
     {"flight/matching/call_signature", "flight/matching/collective_table"},
-    {"flight/model/dump", "flight/model/dump_value",
-     "flight/model/recorder_dump"},
 ]
 
 HEADER_LINES = 250

@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/glob.h"
 #include "flight/diagnosis/diagnosis.h"
-#include "flight/model/default_places.h"
 #include "flight/model/dump_files.h"
 #include "flight/model/rank_set.h"
 #include "joblog/host_map.h"

@@ -5,15 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/limits.h"
 #include "flight/model/entry.h"
 #include "flight/model/tables.h"
 
 namespace postflight {
-
-class Machine;
 
 // A process group as a rank's pg_config has it.
 struct GroupConfig {
@@ -58,11 +54,5 @@ struct Dump {
   // Why not all of it could be read; what came before that is here.
   std::optional<Error> damage;
 };
-
-// Reads one dump, pickle or JSON, told by its first bytes. Nothing in `bytes`
-// is needed afterwards. An error only where no part of a dump was there: what
-// could be read of a damaged one is returned with its `damage`. `machine` is
-// the caller's, so that its memory serves many dumps.
-Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits);
 
 }  // namespace postflight

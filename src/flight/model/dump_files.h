@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/finding.h"
 
@@ -19,5 +20,10 @@ struct DumpFiles {
 // (dumps/rank_*). Symbolic links are followed, each folder once. An error if a
 // path that was given does not exist or can't be read.
 Result<DumpFiles> find_dump_files(std::span<const std::string> paths);
+
+// The prefixes under which recorders write their dumps when nobody tells them
+// another: those of the variables that are set, then the built-in ones, newest
+// first. A rank's dump is the prefix and the rank.
+std::vector<std::string> default_dump_prefixes(const Environment& environment);
 
 }  // namespace postflight

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <vector>
 
-#include "flight/model/column.h"
 #include "flight/model/id.h"
 
 namespace postflight {
@@ -61,6 +61,45 @@ struct Entry {
   double duration_ms = -1;  // -1 where not recorded
   State state = State::kScheduled;
   bool retired = false;  // the watchdog no longer waits for it
+};
+
+// One field of all entries of a rank, in order. Many fields never change
+// (time-outs, threads, numbers of point-to-point operations that a rank has
+// none of): such a column holds its value once.
+template <class T>
+class Column {
+ public:
+  void push_back(const T& value) {
+    if (size_ == 0)
+      first_ = value;
+    if (!values_.empty() || value != first_) {
+      if (values_.empty())
+        values_.assign(size_, first_);
+      values_.push_back(value);
+    }
+    ++size_;
+  }
+
+  const T& operator[](std::size_t index) const {
+    return values_.empty() ? first_ : values_[index];
+  }
+
+  // Replaces each value by what `change` makes of it.
+  template <class Change>
+  void transform(Change&& change) {
+    first_ = size_ == 0 ? first_ : change(first_);
+    for (T& value : values_)
+      value = change(value);
+  }
+
+  std::size_t size() const { return size_; }
+  void shrink() { values_.shrink_to_fit(); }
+  std::uint64_t memory_bytes() const { return values_.capacity() * sizeof(T); }
+
+ private:
+  T first_{};
+  std::size_t size_ = 0;
+  std::vector<T> values_;  // empty while all are as the first
 };
 
 // All entries of one rank, oldest first, a column a field.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "flight/model/job.h"
-#include "flight/model/number_selection.h"
+#include "flight/model/rank_set.h"
 
 namespace postflight {
 

@@ -41,7 +41,7 @@ void JobBuilder::add(Dump dump, std::string file,
   };
   for (const GroupConfig& config : dump.groups) {
     const TextId ranks = job_.tables.add_text(dump.tables.text(config.ranks));
-    if (members_.read(ranks, job_.text(ranks)).empty())
+    if (members_in(ranks).empty())
       continue;
     if (config.name == TextId{}) {
       arrived.unnamed_members = ranks;
@@ -92,7 +92,7 @@ GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
   const auto [written, is_new_text] =
       written_.try_emplace({name, ranks}, GroupId{next});
   if (is_new_text) {
-    const std::vector<Rank>& members = members_.read(ranks, job_.text(ranks));
+    const std::vector<Rank>& members = members_in(ranks);
     const auto [found, is_new] =
         configured_.try_emplace({name, members}, GroupId{next});
     written->second = found->second;
@@ -127,6 +127,14 @@ GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
                       job_.text(description)),
           ""});
   return written->second;
+}
+
+const std::vector<Rank>& JobBuilder::members_in(TextId text) {
+  const auto [found, is_new] = member_lists_.try_emplace(text);
+  if (is_new)
+    found->second =
+        parse_member_list(job_.text(text)).value_or(std::vector<Rank>());
+  return found->second;
 }
 
 void JobBuilder::note_damage(const Dump& dump, const std::string& file) {
@@ -280,8 +288,7 @@ GroupId JobBuilder::resolve(Arrived& arrived, const Call& call) {
   insert(rank);
   if (arrived.unnamed_members != TextId{} &&
       job_.text(call.group_description) == "default_pg")
-    for (const Rank member : members_.read(arrived.unnamed_members,
-                                           job_.text(arrived.unnamed_members)))
+    for (const Rank member : members_in(arrived.unnamed_members))
       insert(member);
   return found->second;
 }

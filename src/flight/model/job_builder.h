@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "flight/model/job.h"
-#include "flight/model/member_list.h"
 #include "flight/model/rank_names.h"
 
 namespace postflight {
@@ -40,6 +39,9 @@ class JobBuilder {
   // The group with that name and the members that `ranks` lists, made if it is
   // new; none if there are too many already.
   GroupId group_with(TextId name, TextId description, TextId ranks);
+  // The ranks that `text`, "[0, 1]" of a pg_config, lists; empty if it is no
+  // list. Parsed once: every rank of a job has the same list of all ranks.
+  const std::vector<Rank>& members_in(TextId text);
   void note_damage(const Dump& dump, const std::string& file);
 
   void assign_ranks();
@@ -55,7 +57,7 @@ class JobBuilder {
   Job job_;
   std::uint64_t member_count_ = 0;  // of all groups
   bool too_many_members_ = false;
-  MemberLists members_;
+  std::map<TextId, std::vector<Rank>> member_lists_;
   std::vector<Arrived> arrived_;
   std::map<std::pair<TextId, std::vector<Rank>>, GroupId> configured_;
   std::map<std::pair<TextId, TextId>, GroupId> written_;  // name and list

@@ -8,7 +8,7 @@
 
 #include "base/worker_pool.h"
 #include "flight/model/dump_files.h"
-#include "flight/model/dump_parts.h"
+#include "flight/model/dump_reader.h"
 #include "flight/model/job_builder.h"
 #include "pickle/machine.h"
 

@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "flight/model/member_list.h"
-#include "flight/model/rank_set.h"
-
 namespace postflight {
 namespace {
 
@@ -58,31 +55,6 @@ TEST(RankNames, FindsHostsInNamesAndFolders) {
   EXPECT_THAT(hosts({"d/rank_0"}), ElementsAre(""));
   EXPECT_THAT(hosts({"nccl_trace_rank_0", "node7_trace_rank_1"}),
               ElementsAre("", "node7"));
-}
-
-TEST(MemberList, ReadsWhatTheRecorderWrites) {
-  EXPECT_THAT(*parse_member_list("[0, 1, 10]"),
-              ElementsAre(Rank{0}, Rank{1}, Rank{10}));
-  EXPECT_THAT(*parse_member_list("[3,1,3]"), ElementsAre(Rank{1}, Rank{3}));
-  EXPECT_THAT(*parse_member_list("[]"), IsEmpty());
-  EXPECT_FALSE(parse_member_list("[0, 1"));
-  EXPECT_FALSE(parse_member_list("__import__('os')"));
-  EXPECT_FALSE(parse_member_list("[-1]"));
-}
-
-TEST(RankSet, WritesRangesWithStrides) {
-  const auto text = [](std::vector<int> values) {
-    std::vector<Rank> ranks;
-    for (const int value : values)
-      ranks.push_back({value});
-    return rank_set_text(ranks);
-  };
-  EXPECT_EQ(text({}), "none");
-  EXPECT_EQ(text({5}), "5");
-  EXPECT_EQ(text({0, 1, 2, 3, 6, 7}), "0-3,6-7");
-  EXPECT_EQ(text({0, 8, 16, 24}), "0-24:8");
-  EXPECT_EQ(text({0, 8}), "0,8");
-  EXPECT_EQ(text({0, 1, 3, 5, 7}), "0-1,3-7:2");
 }
 
 }  // namespace

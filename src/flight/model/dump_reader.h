@@ -5,11 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "flight/model/dump.h"
 #include "flight/model/job.h"
 
 namespace postflight {
+
+class Machine;
+
+// Reads one dump, pickle or JSON, told by its first bytes. Nothing in `bytes`
+// is needed afterwards. An error only where no part of a dump was there: what
+// could be read of a damaged one is returned with its `damage`. `machine` is
+// the caller's, so that its memory serves many dumps.
+Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits);
 
 // A dump in a file, or why there is none.
 struct DumpPart {

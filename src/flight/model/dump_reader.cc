@@ -1,0 +1,292 @@
+#include "flight/model/dump_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "base/file.h"
+#include "flight/model/dump_value.h"
+#include "flight/model/recorder_dump.h"
+#include "json/json_value.h"
+#include "pickle/builder.h"
+#include "pickle/machine.h"
+#include "stream/codec/compression.h"
+#include "stream/filter_source.h"
+#include "stream/memory_stream.h"
+#include "stream/tar/reader.h"
+
+namespace postflight {
+namespace {
+
+bool is_empty_dict(const Value& value) {
+  return value.is(Kind::kDict) && value.pairs().empty();
+}
+
+// The entries of `list` and those that were still to be appended to it.
+Value whole_entries(const Value& list, std::span<const Value> pending,
+                    bool last_is_open, Builder& builder) {
+  const Value whole = builder.list(list.items());
+  if (last_is_open && !pending.empty())
+    pending = pending.first(pending.size() - 1);
+  for (const Value& entry : pending)
+    if (entry.is(Kind::kDict) && !is_empty_dict(entry))
+      builder.append(whole, entry);
+  return whole;
+}
+
+// What was there of a dump whose end is missing, as the values of a smaller
+// dump: the keys before the break, and of the entries those that were whole.
+// `unfinished` is what Machine::unfinished() returns. Nothing if the break came
+// before anything useful.
+//
+// A pickler writes a dictionary as the empty dictionary, a mark, all its keys
+// and values, and then the opcode that puts them in; lists likewise. So where
+// a dump breaks off, its outer containers are still empty and their parts lie
+// on the stack between marks:
+//
+//   {}  |  'version' '2.10' ... 'entries' []  |  entry entry {}  |  'state' ...
+//
+// The last entry is only whole if no mark follows it. Old protocols set items
+// one by one, without marks; then the parts are in their containers already.
+std::optional<Value> salvage(
+    const std::vector<std::span<const Value>>& unfinished, Builder& builder) {
+  if (unfinished[0].empty() || !unfinished[0][0].is(Kind::kDict))
+    return std::nullopt;
+  const Value root = builder.dict(unfinished[0][0].pairs());
+  // Without marks, keys and values follow the root itself.
+  const bool marked = unfinished.size() > 1;
+  const std::span<const Value> parts =
+      marked ? unfinished[1] : unfinished[0].subspan(1);
+  const std::size_t above = marked ? 2 : 1;
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    const Value& key = parts[i];
+    Value value = parts[i + 1];
+    const bool last = i + 2 >= parts.size();
+    const bool entries = key.is(Kind::kString) && key.text() == "entries" &&
+                         value.is(Kind::kList);
+    if (entries) {
+      const std::span<const Value> pending = last && unfinished.size() > above
+                                                 ? unfinished[above]
+                                                 : std::span<const Value>();
+      value =
+          whole_entries(value, pending, unfinished.size() > above + 1, builder);
+    } else if (last && unfinished.size() > above) {
+      break;  // its own parts are still on the stack
+    }
+    builder.set_item(root, key, value);
+    if (entries && !marked)
+      break;  // what follows belongs to the entry that was being made
+  }
+  return root;
+}
+
+Result<Dump> damaged(const std::optional<Value>& root, Error error) {
+  if (!root || !looks_like_dump(*root))
+    return tl::unexpected<Error>(
+        std::move(error).in("it is no flight-recorder dump"));
+  Dump dump = TRY(dump_from_value(*root));
+  dump.damage = std::move(error);
+  return dump;
+}
+
+Result<Dump> read_pickle_dump(Bytes bytes, Machine& machine) {
+  if (std::optional<Dump> dump = read_recorder_dump(bytes))
+    return *std::move(dump);
+  machine.reset();
+  Result<Pickle> pickle = machine.load(bytes);
+  if (pickle) {
+    Dump dump = TRY(dump_from_value(pickle->root));
+    if (!machine.globals().empty())
+      dump.imports = fmt::format("{}.{}", machine.globals()[0]->module,
+                                 machine.globals()[0]->name);
+    return dump;
+  }
+  Builder builder;
+  return damaged(salvage(machine.unfinished(), builder),
+                 std::move(pickle).error());
+}
+
+Result<Dump> read_json_dump(Bytes bytes, const Limits& limits) {
+  Builder builder;
+  JsonValue json = read_json_value(as_text(bytes), builder,
+                                   {.limits = limits, .share_texts = true});
+  Result<Dump> dump = json.damage ? damaged(json.root, *std::move(json.damage))
+                                  : dump_from_value(*json.root);
+  if (dump)
+    dump->json = true;
+  return dump;
+}
+
+// JSON begins with a brace or bracket, maybe after blanks or a byte order mark;
+// no pickle does.
+bool is_json(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf"))
+    return true;
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != text.npos && (text[begin] == '{' || text[begin] == '[');
+}
+
+// Protocols from 2 on say so; older ones begin with the dictionary, or the list
+// of recorders before version 1. Anything else need not be read any further.
+bool is_pickle(Bytes bytes) {
+  constexpr std::string_view kFirst = "\x80(}]";
+  return kFirst.find(as_text(bytes)[0]) != kFirst.npos;
+}
+
+class PartReader {
+ public:
+  PartReader(Machine& machine, const Limits& limits)
+      : machine_(machine), limits_(limits) {
+    limits_.max_inflated_bytes =
+        std::min(limits_.max_inflated_bytes, limits_.max_dump_bytes);
+  }
+
+  std::vector<DumpPart> read(const std::string& file, Bytes bytes) && {
+    const Compression compression = sniff_compression(bytes);
+    MemorySource plain(bytes);
+    if (compression == Compression::kNone) {
+      if (looks_like_tar(bytes))
+        read_archive(file, plain);
+      else
+        read_one(file, bytes, {});
+      return std::move(parts_);
+    }
+    if (holds_archive(compression, bytes)) {
+      Result<std::unique_ptr<Filter>> decoder =
+          make_decoder(compression, limits_);
+      if (!decoder) {
+        skip(file, decoder.error());
+        return std::move(parts_);
+      }
+      FilterSource source(plain, *std::move(decoder));
+      read_archive(file, source);
+      return std::move(parts_);
+    }
+    Decompressed decoded = decompress(bytes, limits_);
+    read_one(file, as_bytes(decoded.bytes), std::move(decoded.damage));
+    return std::move(parts_);
+  }
+
+ private:
+  bool holds_archive(Compression compression, Bytes bytes) {
+    Result<std::unique_ptr<Filter>> decoder =
+        make_decoder(compression, limits_);
+    if (!decoder)
+      return false;
+    MemorySource plain(bytes);
+    FilterSource source(plain, *std::move(decoder));
+    std::array<std::byte, kTarBlock> front;
+    const Result<std::size_t> count = read_fully(source, front);
+    return count && *count == kTarBlock && looks_like_tar(front);
+  }
+
+  void read_archive(const std::string& file, Source& source) {
+    TarReader archive(source, limits_);
+    for (;;) {
+      Result<std::optional<TarMember>> member = archive.next();
+      if (!member) {
+        skip(file, member.error());
+        return;
+      }
+      if (!*member)
+        return;
+      if ((*member)->kind != TarKind::kFile)
+        continue;
+      const std::string name = file + "/" + (*member)->path;
+      std::string contents;
+      std::optional<Error> damage = read_member(archive, contents);
+      if (sniff_compression(as_bytes(contents)) == Compression::kNone) {
+        read_one(name, as_bytes(contents), std::move(damage));
+        continue;
+      }
+      Decompressed decoded = decompress(as_bytes(contents), limits_);
+      if (!decoded.damage)
+        decoded.damage = std::move(damage);
+      read_one(name, as_bytes(decoded.bytes), std::move(decoded.damage));
+    }
+  }
+
+  // Reads on while there is more, whatever the header says of the size.
+  std::optional<Error> read_member(TarReader& archive, std::string& contents) {
+    std::array<std::byte, 64 << 10> piece;
+    for (;;) {
+      Result<Taken> taken = archive.read(piece);
+      if (!taken)
+        return std::move(taken).error();
+      if (taken->at_end)
+        return std::nullopt;
+      if (contents.size() + taken->count > limits_.max_dump_bytes)
+        return Error(ErrorKind::kRefused,
+                     fmt::format("it has more than the {} bytes that a dump "
+                                 "may have (max_dump_bytes)",
+                                 limits_.max_dump_bytes));
+      contents += as_text(Bytes(piece).first(taken->count));
+    }
+  }
+
+  void read_one(const std::string& file, Bytes bytes,
+                std::optional<Error> damage) {
+    Result<Dump> dump = read_dump(bytes, machine_, limits_);
+    if (!dump) {
+      skip(file, damage && bytes.empty() ? *damage : dump.error(),
+           bytes.empty() && !damage);
+      return;
+    }
+    if (damage)
+      dump->damage = std::move(damage);
+    parts_.push_back({file, *std::move(dump), std::nullopt});
+  }
+
+  void skip(const std::string& file, const Error& error, bool empty = false) {
+    parts_.push_back(
+        {file, std::nullopt,
+         SkippedFile{file, std::string(error.message()), empty, -1}});
+  }
+
+  Machine& machine_;
+  Limits limits_;
+  std::vector<DumpPart> parts_;
+};
+
+}  // namespace
+
+Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits) {
+  if (bytes.empty())
+    return fail(ErrorKind::kCorrupt,
+                "it is empty: the process was killed before it wrote its dump");
+  if (is_json(as_text(bytes)))
+    return read_json_dump(bytes, limits);
+  if (!is_pickle(bytes))
+    return fail(ErrorKind::kUnsupported,
+                "it is no flight-recorder dump: it begins like neither a "
+                "pickle nor JSON");
+  return read_pickle_dump(bytes, machine);
+}
+
+DumpParts read_dump_parts(const std::string& file, Machine& machine,
+                          const Limits& limits) {
+  DumpParts read;
+  const Result<MappedFile> mapped = MappedFile::open(file, limits);
+  if (!mapped) {
+    read.parts.push_back(
+        {file, std::nullopt,
+         SkippedFile{file, std::string(mapped.error().message()), false, -1}});
+    return read;
+  }
+  read.bytes = mapped->bytes().size();
+  read.parts = PartReader(machine, limits).read(file, mapped->bytes());
+  // What was cut off meanwhile has been read as zeros.
+  if (mapped->shrank()) {
+    read.parts.clear();
+    read.parts.push_back(
+        {file, std::nullopt,
+         SkippedFile{file,
+                     "it became shorter while it was read; is it still being "
+                     "written?",
+                     false, -1}});
+  }
+  return read;
+}
+
+}  // namespace postflight
