@@ -1,11 +1,10 @@
-#include "flight/diagnosis/hygiene.h"
-
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
 
 #include "base/units.h"
+#include "flight/diagnosis/rules.h"
 #include "flight/model/entry.h"
 #include "flight/model/rank_set.h"
 

@@ -32,4 +32,9 @@ std::optional<Verdict> blame_straggler(const Case& facts);
 // Inconclusive if most dumps are missing.
 Verdict call_healthy(const Case& facts);
 
+// Adds findings besides the verdict: missing dumps, other mismatches,
+// time-outs, silent ranks, differing versions, rings that are too short, and
+// the findings of the job's files.
+void add_findings(const Case& facts, Verdict& verdict);
+
 }  // namespace postflight

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "report/flight/call_text.h"
+#include "report/flight/entry_text.h"
 
 namespace postflight {
 namespace {

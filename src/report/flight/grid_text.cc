@@ -9,7 +9,7 @@
 #include "base/display_width.h"
 #include "base/escape.h"
 #include "flight/model/rank_set.h"
-#include "report/flight/call_text.h"
+#include "report/flight/entry_text.h"
 
 namespace postflight {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "flight/classic/text.h"
-#include "report/flight/call_text.h"
+#include "report/flight/entry_text.h"
 #include "report/flight/schema.h"
 #include "report/flight/sqlite_database.h"
 

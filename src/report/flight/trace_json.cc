@@ -1,4 +1,4 @@
-#include "flight/diagnosis/stack_story.h"
+#include "flight/diagnosis/call_stack.h"
 #include "json/writer.h"
 #include "report/finding_text.h"
 #include "report/flight/trace_text.h"

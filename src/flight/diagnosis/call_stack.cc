@@ -1,4 +1,4 @@
-#include "flight/diagnosis/stack_story.h"
+#include "flight/diagnosis/call_stack.h"
 
 #include <algorithm>
 #include <string_view>
