@@ -11,15 +11,15 @@
 
 namespace postflight {
 
-// A process group as a rank's pg_config has it.
+// A process group in a rank's pg_config.
 struct GroupConfig {
   TextId name;
   TextId description;
-  TextId ranks;  // "[0, 1]", as written; Job reads it
+  TextId ranks;  // "[0, 1]", as written; parsed by JobBuilder
 };
 
-// What a rank's pg_status says of one of its groups. A hint only: it lags
-// behind the entries and mixes up collective and point-to-point numbers.
+// The state of one group in a rank's pg_status. Only a hint: it lags behind the
+// entries and mixes collective and point-to-point sequence numbers.
 struct GroupStatus {
   std::int64_t local_group = 0;
   std::int64_t last_enqueued = -1;
@@ -27,7 +27,7 @@ struct GroupStatus {
   std::int64_t last_completed = -1;
 };
 
-// A key that we don't know, with its value as text.
+// An unknown key, with its value as text.
 struct Extra {
   TextId key;
   TextId value;
@@ -38,10 +38,10 @@ struct EntryExtra {
   Extra extra;
 };
 
-// The contents of one dump, its texts and shapes in tables of its own.
+// The contents of one dump. Its texts and shapes are in tables of its own.
 struct Dump {
   Tables tables;
-  TextId version;  // "2.10"; empty where there was none
+  TextId version;  // "2.10"; may be empty
   TextId library;  // nccl_version or comm_lib_version
   bool json = false;
   std::vector<GroupConfig> groups;
@@ -49,9 +49,9 @@ struct Dump {
   std::vector<Extra> extras;  // other keys of the dump
   Entries entries;
   std::vector<EntryExtra> entry_extras;
-  std::uint64_t broken_entries = 0;  // left out: no dictionaries
-  std::string imports;  // a name that Python would import to load it, if any
-  // Why not all of it could be read; what came before that is here.
+  std::uint64_t broken_entries = 0;  // skipped, as they are not dictionaries
+  std::string imports;  // what Python would import to load it, if anything
+  // Why only the part before the damage was read.
   std::optional<Error> damage;
 };
 

@@ -37,7 +37,7 @@ class Finder {
   }
 
  private:
-  // The folder that was asked for must be readable; those below it may not be.
+  // The folder itself must be readable; those below it need not be.
   Result<> add_folder(const std::string& root) {
     std::error_code error;
     fs::directory_iterator probe(root, error);
@@ -74,7 +74,7 @@ class Finder {
                                  folder.string()});
   }
 
-  // Links may lead in circles.
+  // Symbolic links can form cycles.
   bool is_new(const fs::path& folder) {
     struct stat info = {};
     return stat(folder.c_str(), &info) != 0 ||

@@ -10,20 +10,20 @@
 
 namespace postflight {
 
-// The files below some paths, in an order that depends on their names only.
+// The files below some paths, sorted by name.
 struct DumpFiles {
   std::vector<std::string> files;
-  std::vector<Finding> findings;  // folders and files that can't be read
+  std::vector<Finding> findings;  // unreadable folders and files
 };
 
-// Takes files as they are, folders with all that lies below them, and patterns
-// (dumps/rank_*). Symbolic links are followed, each folder once. An error if a
-// path that was given does not exist or can't be read.
+// Finds all files of `paths`, which are files, folders (searched recursively)
+// and globs (dumps/rank_*). Symbolic links are followed, each folder once.
+// Fails if one of the paths does not exist or cannot be read.
 Result<DumpFiles> find_dump_files(std::span<const std::string> paths);
 
-// The prefixes under which recorders write their dumps when nobody tells them
-// another: those of the variables that are set, then the built-in ones, newest
-// first. A rank's dump is the prefix and the rank.
+// The path prefixes that recorders use by default: those in environment
+// variables, then the built-in ones, newest first. A dump's path is the prefix
+// followed by the rank.
 std::vector<std::string> default_dump_prefixes(const Environment& environment);
 
 }  // namespace postflight

@@ -23,7 +23,7 @@ bool is_empty_dict(const Value& value) {
   return value.is(Kind::kDict) && value.pairs().empty();
 }
 
-// The entries of `list` and those that were still to be appended to it.
+// The entries of `list` and the whole ones among those not yet appended to it.
 Value whole_entries(const Value& list, std::span<const Value> pending,
                     bool last_is_open, Builder& builder) {
   const Value whole = builder.list(list.items());
@@ -35,20 +35,20 @@ Value whole_entries(const Value& list, std::span<const Value> pending,
   return whole;
 }
 
-// What was there of a dump whose end is missing, as the values of a smaller
-// dump: the keys before the break, and of the entries those that were whole.
-// `unfinished` is what Machine::unfinished() returns. Nothing if the break came
-// before anything useful.
+// Rebuilds a truncated dump as a smaller one: the keys before the truncation,
+// and the entries that are whole. `unfinished` is the result of
+// Machine::unfinished(). Returns nothing if nothing useful came before the
+// truncation.
 //
-// A pickler writes a dictionary as the empty dictionary, a mark, all its keys
-// and values, and then the opcode that puts them in; lists likewise. So where
-// a dump breaks off, its outer containers are still empty and their parts lie
-// on the stack between marks:
+// A pickler writes a dictionary as an empty dictionary, a mark, all keys and
+// values, and then the opcode that adds them; lists likewise. So in a truncated
+// dump the outer containers are still empty, and their parts are on the stack
+// between marks:
 //
 //   {}  |  'version' '2.10' ... 'entries' []  |  entry entry {}  |  'state' ...
 //
-// The last entry is only whole if no mark follows it. Old protocols set items
-// one by one, without marks; then the parts are in their containers already.
+// The last entry is whole only if no mark follows it. Old protocols add items
+// one by one, without marks, so the parts are in their containers already.
 std::optional<Value> salvage(
     const std::vector<std::span<const Value>>& unfinished, Builder& builder) {
   if (unfinished[0].empty() || !unfinished[0][0].is(Kind::kDict))
@@ -72,11 +72,11 @@ std::optional<Value> salvage(
       value =
           whole_entries(value, pending, unfinished.size() > above + 1, builder);
     } else if (last && unfinished.size() > above) {
-      break;  // its own parts are still on the stack
+      break;  // its parts are still on the stack
     }
     builder.set_item(root, key, value);
     if (entries && !marked)
-      break;  // what follows belongs to the entry that was being made
+      break;  // the rest belongs to an unfinished entry
   }
   return root;
 }
@@ -118,8 +118,8 @@ Result<Dump> read_json_dump(Bytes bytes, const Limits& limits) {
   return dump;
 }
 
-// JSON begins with a brace or bracket, maybe after blanks or a byte order mark;
-// no pickle does.
+// JSON starts with a brace or bracket, possibly after whitespace or a byte
+// order mark; no pickle does.
 bool is_json(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf"))
     return true;
@@ -127,8 +127,8 @@ bool is_json(std::string_view text) {
   return begin != text.npos && (text[begin] == '{' || text[begin] == '[');
 }
 
-// Protocols from 2 on say so; older ones begin with the dictionary, or the list
-// of recorders before version 1. Anything else need not be read any further.
+// Protocols from 2 on start with PROTO. Older ones start with the dictionary,
+// or with the list that recorders before version 1 wrote.
 bool is_pickle(Bytes bytes) {
   constexpr std::string_view kFirst = "\x80(}]";
   return kFirst.find(as_text(bytes)[0]) != kFirst.npos;
@@ -207,7 +207,7 @@ class PartReader {
     }
   }
 
-  // Reads on while there is more, whatever the header says of the size.
+  // Reads to the end of the member; the size in its header is not trusted.
   std::optional<Error> read_member(TarReader& archive, std::string& contents) {
     std::array<std::byte, 64 << 10> piece;
     for (;;) {
@@ -276,7 +276,7 @@ DumpParts read_dump_parts(const std::string& file, Machine& machine,
   }
   read.bytes = mapped->bytes().size();
   read.parts = PartReader(machine, limits).read(file, mapped->bytes());
-  // What was cut off meanwhile has been read as zeros.
+  // The part that was cut off meanwhile was read as zeros.
   if (mapped->shrank()) {
     read.parts.clear();
     read.parts.push_back(

@@ -15,26 +15,25 @@ namespace postflight {
 
 class Machine;
 
-// Reads one dump, pickle or JSON, told by its first bytes. Nothing in `bytes`
-// is needed afterwards. An error only where no part of a dump was there: what
-// could be read of a damaged one is returned with its `damage`. `machine` is
-// the caller's, so that its memory serves many dumps.
+// Reads one dump, pickle or JSON, and keeps no views into `bytes`. Of a damaged
+// dump, returns the readable part with its `damage` set; fails only if there is
+// none. `machine` is passed in so that its memory is reused.
 Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits);
 
-// A dump in a file, or why there is none.
+// A dump in a file, or why it was skipped.
 struct DumpPart {
-  std::string file;  // of a member of an archive: "job.tar/rank_0"
+  std::string file;  // for a member of an archive: "job.tar/rank_0"
   std::optional<Dump> dump;
   std::optional<SkippedFile> skipped;
 };
 
 struct DumpParts {
-  std::uint64_t bytes = 0;  // of the file
+  std::uint64_t bytes = 0;  // the size of the file
   std::vector<DumpPart> parts;
 };
 
-// Reads the dump or dumps in one file: plain, compressed with gzip or zstd, or
-// members of a tar archive, each of which may be compressed again.
+// Reads the dumps in one file: plain, compressed with gzip or zstd, or a tar
+// archive, whose members may be compressed as well.
 DumpParts read_dump_parts(const std::string& file, Machine& machine,
                           const Limits& limits);
 

@@ -1,8 +1,8 @@
 // A dump has thousands of entries, each a dictionary with the same two dozen
-// keys in the same order, whose texts the pickle holds once and refers to. So
-// what a key means is remembered by its place and address, stacks and shapes
-// are looked up by the addresses of their parts before they are read, and an
-// ordinary entry costs no comparison of texts at all.
+// keys in the same order. The pickle stores each key's text once and refers to
+// it, so the meaning of a key is cached by its position and address, and stacks
+// and shapes are looked up by the addresses of their parts before they are
+// read. A typical entry needs no string comparison at all.
 #include "flight/model/dump_value.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace postflight {
 namespace {
 
-// A hostile pickle refers to one long list thousands of times: what is longer
-// than anything real is cut, or looked up by its address.
+// A hostile pickle can refer to one long list thousands of times. Lists longer
+// than any real one are truncated, or looked up by address.
 constexpr std::size_t kFewTensors = 64;
 
 template <class T>
@@ -35,7 +35,7 @@ bool is_sequence(const Value& value) {
   return value.is(Kind::kList) || value.is(Kind::kTuple);
 }
 
-// Numbers may be given as text: torch's own tests do that.
+// Numbers may be strings, as in torch's own tests.
 std::optional<std::int64_t> integer_of(const Value& value) {
   switch (value.kind()) {
     case Kind::kInteger:
@@ -103,7 +103,7 @@ void append_pairs(std::span<const Pair> pairs, int depth, std::string& out) {
   out += '}';
 }
 
-// The depth is bounded, so the recursion is.
+// The recursion is bounded by kDeepest.
 void append(const Value& value, int depth, std::string& out) {
   if (depth > kDeepest) {
     out += "…";
@@ -152,8 +152,9 @@ void append(const Value& value, int depth, std::string& out) {
   }
 }
 
-// A value in short as Python would print it; text as it is. Long and deep ones
-// are cut with "…". Not yet escaped: it may hold bytes of a file.
+// A value as Python prints it, but strings without quotes. Long and deeply
+// nested values are truncated with "…". Not escaped: it may contain bytes of a
+// file.
 std::string value_text(const Value& value) {
   if (value.is(Kind::kString) || value.is(Kind::kLegacyString))
     return std::string(value.text());
@@ -162,7 +163,7 @@ std::string value_text(const Value& value) {
   return out;
 }
 
-class DumpReader {
+class ValueDumpReader {
  public:
   Dump read(const Value& root) &&;
 
@@ -203,14 +204,14 @@ class DumpReader {
   PointerMap sizes_seen_;  // address of a long list -> its id + 1
   PointerMap dtypes_seen_;
   Interner<std::uint64_t> stacks_seen_;
-  std::vector<StackId> stacks_;  // of those
+  std::vector<StackId> stacks_;  // by index in stacks_seen_
   std::vector<std::uint64_t> addresses_;
   std::vector<FrameId> stack_;
   std::vector<std::int64_t> sizes_;
   std::vector<TextId> dtypes_;
 };
 
-Dump DumpReader::read(const Value& root) && {
+Dump ValueDumpReader::read(const Value& root) && {
   if (is_sequence(root)) {
     read_entries(root);
     return std::move(dump_);
@@ -234,7 +235,7 @@ Dump DumpReader::read(const Value& root) && {
   return std::move(dump_);
 }
 
-void DumpReader::read_groups(const Value& config) {
+void ValueDumpReader::read_groups(const Value& config) {
   for (const auto& [key, group] : config.pairs()) {
     GroupConfig read = {.name = text_of(key), .description = {}, .ranks = {}};
     if (group.is(Kind::kDict))
@@ -251,7 +252,7 @@ void DumpReader::read_groups(const Value& config) {
   }
 }
 
-void DumpReader::read_statuses(const Value& status) {
+void ValueDumpReader::read_statuses(const Value& status) {
   for (const auto& [key, group] : status.pairs()) {
     if (!group.is(Kind::kDict))
       continue;
@@ -269,7 +270,7 @@ void DumpReader::read_statuses(const Value& status) {
   }
 }
 
-void DumpReader::read_entries(const Value& list) {
+void ValueDumpReader::read_entries(const Value& list) {
   for (const Value& entry : list.items()) {
     if (entry.is(Kind::kDict))
       read_entry(first(entry.pairs(), kMostFields));
@@ -278,7 +279,7 @@ void DumpReader::read_entries(const Value& list) {
   }
 }
 
-void DumpReader::read_entry(std::span<const Pair> pairs) {
+void ValueDumpReader::read_entry(std::span<const Pair> pairs) {
   entry_ = {};
   call_ = {};
   thread_ = {};
@@ -299,7 +300,7 @@ void DumpReader::read_entry(std::span<const Pair> pairs) {
   dump_.entries.push_back(entry_);
 }
 
-void DumpReader::read_field(EntryField field, const Value& value) {
+void ValueDumpReader::read_field(EntryField field, const Value& value) {
   using enum EntryField;
   switch (field) {
     case kFrames:
@@ -381,13 +382,13 @@ void DumpReader::read_field(EntryField field, const Value& value) {
   }
 }
 
-void DumpReader::keep_extra(const Value& key, const Value& value) {
+void ValueDumpReader::keep_extra(const Value& key, const Value& value) {
   dump_.entry_extras.push_back(
       {static_cast<std::uint32_t>(dump_.entries.size()),
        {text_of(key), text_of(value)}});
 }
 
-EntryField DumpReader::field_at(std::size_t place, const Value& key) {
+EntryField ValueDumpReader::field_at(std::size_t place, const Value& key) {
   const void* const identity = key.identity();
   if (place < places_.size() && places_[place].key == identity &&
       identity != nullptr)
@@ -400,7 +401,7 @@ EntryField DumpReader::field_at(std::size_t place, const Value& key) {
   return field;
 }
 
-TextId DumpReader::text_of(const Value& value) {
+TextId ValueDumpReader::text_of(const Value& value) {
   if (!is_text(value))
     return value.is(Kind::kNone) ? TextId{}
                                  : dump_.tables.add_text(value_text(value));
@@ -410,7 +411,7 @@ TextId DumpReader::text_of(const Value& value) {
   return {known - 1};
 }
 
-StackId DumpReader::stack_of(const Value& value) {
+StackId ValueDumpReader::stack_of(const Value& value) {
   if (!is_sequence(value))
     return {};
   const std::span<const Value> frames = first(value.items(), kMostFrames);
@@ -427,7 +428,7 @@ StackId DumpReader::stack_of(const Value& value) {
   return stacks_.back();
 }
 
-FrameId DumpReader::frame_of(const Value& value) {
+FrameId ValueDumpReader::frame_of(const Value& value) {
   Frame frame;
   if (!value.is(Kind::kDict)) {
     frame.function = text_of(value);
@@ -450,7 +451,7 @@ FrameId DumpReader::frame_of(const Value& value) {
   return made;
 }
 
-SizesId DumpReader::sizes_of(const Value& sizes) {
+SizesId ValueDumpReader::sizes_of(const Value& sizes) {
   if (!is_sequence(sizes))
     return {};
   const bool large = sizes.items().size() > kFewTensors;
@@ -458,7 +459,7 @@ SizesId DumpReader::sizes_of(const Value& sizes) {
     return {sizes_seen_[sizes.identity()] - 1};
   sizes_.clear();
   for (const Value& shape : sizes.items()) {
-    if (!is_sequence(shape)) {  // one tensor's dimensions, not in a list
+    if (!is_sequence(shape)) {  // the dimensions of a single tensor, not nested
       sizes_.push_back(1);
       sizes_.push_back(integer_or(shape, -1));
       continue;
@@ -475,7 +476,7 @@ SizesId DumpReader::sizes_of(const Value& sizes) {
   return made;
 }
 
-DtypesId DumpReader::dtypes_of(const Value& dtypes) {
+DtypesId ValueDumpReader::dtypes_of(const Value& dtypes) {
   if (!is_sequence(dtypes))
     return {};
   const bool large = dtypes.items().size() > kFewTensors;
@@ -490,8 +491,8 @@ DtypesId DumpReader::dtypes_of(const Value& dtypes) {
   return made;
 }
 
-// ("0", "default_pg"), or an older recorder's name alone.
-void DumpReader::read_group_of(const Value& group) {
+// ("0", "default_pg"); older recorders write only the name.
+void ValueDumpReader::read_group_of(const Value& group) {
   has_group_ = true;
   if (!is_sequence(group)) {
     call_.group_name = text_of(group);
@@ -504,7 +505,7 @@ void DumpReader::read_group_of(const Value& group) {
     call_.group_description = text_of(parts[1]);
 }
 
-State DumpReader::state_of(const Value& value) {
+State ValueDumpReader::state_of(const Value& value) {
   if (is_text(value))
     for (const State state :
          {State::kCompleted, State::kScheduled, State::kStarted})
@@ -528,7 +529,7 @@ Result<Dump> dump_from_value(const Value& root) {
     return fail(ErrorKind::kUnsupported,
                 "it is no flight-recorder dump: it has neither entries nor "
                 "groups");
-  return DumpReader().read(root);
+  return ValueDumpReader().read(root);
 }
 
 }  // namespace postflight

@@ -6,12 +6,12 @@
 
 namespace postflight {
 
-// Takes a dump out of the values that a pickle or JSON reader made of it.
-// Fails if `root` is no dump of a flight recorder.
+// Converts the values that a pickle or JSON reader returned to a dump. Fails if
+// `root` is not a flight-recorder dump.
 Result<Dump> dump_from_value(const Value& root);
 
-// Whether these are the values of a dump: a dictionary with entries or groups,
-// or the bare list of entries that recorders before version 1 wrote.
+// Whether `root` is a dump: a dictionary with entries or groups, or the bare
+// list of entries that recorders before version 1 wrote.
 bool looks_like_dump(const Value& root);
 
 }  // namespace postflight

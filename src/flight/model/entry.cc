@@ -3,8 +3,7 @@
 namespace postflight {
 namespace {
 
-// Numbers come from a file and may be anything; their differences wrap round
-// and back again.
+// Differences of untrusted numbers wrap around; sum() reverses that.
 std::int64_t difference(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) -
                                    static_cast<std::uint64_t>(b));

@@ -10,12 +10,12 @@
 
 namespace postflight {
 
-// How far an operation had come when the dump was taken.
+// The progress of an operation when the dump was taken.
 enum class State : std::uint8_t {
   kScheduled,
-  kStarted,  // seen only where start times are recorded
+  kStarted,  // only where start times are recorded
   kCompleted,
-  kUnknown,  // a word of a newer recorder
+  kUnknown,  // a state of a newer recorder
 };
 
 constexpr std::string_view state_name(State state) {
@@ -34,8 +34,8 @@ constexpr std::string_view state_name(State state) {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-// From one moment to another. Times come from files and may be anything, so it
-// stops at the largest number instead of running over.
+// The time from `begin` to `end`. It saturates instead of overflowing, because
+// times are untrusted input.
 constexpr std::int64_t elapsed(std::int64_t begin, std::int64_t end) {
   std::int64_t time = 0;
   if (!__builtin_sub_overflow(end, begin, &time))
@@ -44,28 +44,27 @@ constexpr std::int64_t elapsed(std::int64_t begin, std::int64_t end) {
                      : std::numeric_limits<std::int64_t>::min();
 }
 
-// One recorded operation of one rank. What the operation was, on which group
-// and tensors, is in its call.
+// One recorded operation of one rank. Its name, group and tensors are in its
+// call.
 struct Entry {
   CallId call;
   StackId stack;
   ThreadId thread;
-  std::int64_t record_id = 0;  // counts this rank's records
-  std::int64_t sequence = 0;   // collective_seq_id: counts its group's
+  std::int64_t record_id = 0;  // numbers the records of this rank
+  std::int64_t sequence = 0;   // collective_seq_id, per group
   std::int64_t p2p_sequence = 0;
   std::int64_t operation_id = 0;
-  // Nanoseconds since 1970 by the host's clock; 0 where not recorded.
+  // Nanoseconds since 1970 by the host's clock; 0 if not recorded.
   std::int64_t created = 0;
-  std::int64_t started = 0;  // when the watchdog saw it, as completed is
+  std::int64_t started = 0;  // when the watchdog noticed; so is completed
   std::int64_t completed = 0;
-  double duration_ms = -1;  // -1 where not recorded
+  double duration_ms = -1;  // -1 if not recorded
   State state = State::kScheduled;
   bool retired = false;  // the watchdog no longer waits for it
 };
 
-// One field of all entries of a rank, in order. Many fields never change
-// (time-outs, threads, numbers of point-to-point operations that a rank has
-// none of): such a column holds its value once.
+// One field of all entries of a rank, in order. A column whose values are all
+// equal, as with many time-outs and threads, stores that value once.
 template <class T>
 class Column {
  public:
@@ -84,7 +83,7 @@ class Column {
     return values_.empty() ? first_ : values_[index];
   }
 
-  // Replaces each value by what `change` makes of it.
+  // Replaces each value by change(value).
   template <class Change>
   void transform(Change&& change) {
     first_ = size_ == 0 ? first_ : change(first_);
@@ -99,10 +98,10 @@ class Column {
  private:
   T first_{};
   std::size_t size_ = 0;
-  std::vector<T> values_;  // empty while all are as the first
+  std::vector<T> values_;  // empty while all equal first_
 };
 
-// All entries of one rank, oldest first, a column a field.
+// All entries of one rank, oldest first, stored as one column per field.
 class Entries {
  public:
   void push_back(const Entry& entry);
@@ -110,7 +109,7 @@ class Entries {
   std::size_t size() const { return states_.size(); }
   bool empty() const { return size() == 0; }
 
-  // Single fields, for those who look at one of all entries.
+  // Single fields, cheaper than a whole entry.
   CallId call(std::size_t index) const { return calls_[index]; }
   std::int64_t sequence(std::size_t index) const { return sequences_[index]; }
   std::int64_t p2p_sequence(std::size_t index) const {
@@ -149,11 +148,12 @@ class Entries {
   Column<CallId> calls_;
   Column<StackId> stacks_;
   Column<ThreadId> threads_;
-  // Less the entry's index: the ids of a ring count up by one.
+  // Minus the entry's index, as the ids in a ring usually count up by one.
   Column<std::int64_t> record_bases_;
   Column<std::int64_t> sequences_;
   Column<std::int64_t> p2p_sequences_;
-  // Less the sequence number, which they equal on a group without p2p.
+  // Minus the sequence number, which is the same unless the group has
+  // point-to-point operations.
   Column<std::int64_t> operation_offsets_;
   Column<std::int64_t> created_;
   Column<std::int64_t> started_;

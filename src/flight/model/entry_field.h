@@ -6,7 +6,7 @@
 
 namespace postflight {
 
-// The keys of an entry that we know, over all versions of the recorder.
+// The known keys of an entry, of all versions of the recorder.
 enum class EntryField : std::uint8_t {
   kFrames,
   kRecordId,
@@ -36,7 +36,7 @@ enum class EntryField : std::uint8_t {
 
 EntryField entry_field(std::string_view key);
 
-// More than any recorder writes; a dump that has more is cut or refused.
+// More than any recorder writes; the rest is ignored.
 constexpr std::size_t kMostFields = 256;
 constexpr std::size_t kMostFrames = 4096;
 constexpr std::size_t kMostDimensions = 64;  // torch's own limit

@@ -9,16 +9,17 @@
 
 namespace postflight {
 
-// Which entries a user wants to see; all of them if nothing is given.
+// Which entries to show: all of them by default.
 struct EntryFilterOptions {
   NumberSelection ranks = {};
   NumberSelection sequences = {};
-  std::vector<std::string> groups = {};      // globs: names or descriptions
-  std::vector<std::string> operations = {};  // globs: with backend or without
+  std::vector<std::string> groups = {};  // globs of names or descriptions
+  std::vector<std::string> operations =
+      {};  // globs, with or without the backend
   std::vector<State> states = {};
 };
 
-// The same for one job, with each call judged once.
+// The same for one job. Groups and calls are matched once, in the constructor.
 class EntryFilter {
  public:
   EntryFilter(const Job& job, EntryFilterOptions options);
@@ -34,7 +35,7 @@ class EntryFilter {
   EntryFilterOptions options_;
   std::vector<bool> groups_;
   std::vector<bool> calls_;
-  unsigned states_ = 0;  // a bit for each State
+  unsigned states_ = 0;  // one bit per State
 };
 
 }  // namespace postflight

@@ -10,23 +10,23 @@
 
 namespace postflight {
 
-// The entries of a dump that were read before, as bytes. A training loop does
-// the same things over and over, so most entries equal an earlier one but for
-// their numbers and times: the bytes between those are compared, and what they
-// mean (call, stack, thread, state) is known.
+// The bytes of entries that were read before. A training loop repeats itself,
+// so most entries equal an earlier one except for their numbers and times. It
+// is enough to compare the bytes between those; call, stack, thread and state
+// are then known.
 //
-// The memo only grows, so the same bytes mean the same again if reading them
-// did not add to it; only such entries are kept.
+// As the memo only grows, the same bytes mean the same again if reading them
+// did not add to the memo. Only such entries are kept.
 class EntryPatterns {
  public:
   EntryPatterns();
 
-  // Reads the next entry if it is like one that is likely to come here; leaves
-  // the cursor where it was if not.
+  // Reads the next entry if it matches one of the patterns that followed the
+  // previous one before; otherwise does not move the cursor.
   bool read(RecorderCursor& in, Entry& entry);
 
-  // What is read in full is learned: where it begins, where each of its
-  // numbers was, and where it ends.
+  // Records an entry that is read in full: its beginning, the place of each of
+  // its numbers, and its end.
   void begin(const RecorderCursor& in);
   // `number` is nullptr for the duration.
   void note(const unsigned char* place, const RecorderCursor& in,
@@ -39,17 +39,17 @@ class EntryPatterns {
   static constexpr std::size_t kFollowers = 4;
   static constexpr std::uint16_t kNone = 0xffff;
 
-  // Bytes that stay, and the number behind them.
+  // Constant bytes, and the number that follows them.
   struct Part {
     const unsigned char* bytes = nullptr;
     std::size_t size = 0;
     std::int64_t Entry::*number = nullptr;
   };
   struct Pattern {
-    std::array<Part, kMostNumbers + 1> parts;  // the last has no number
+    std::array<Part, kMostNumbers + 1> parts;  // the last one has no number
     std::size_t numbers = 0;
     Entry entry;
-    // Which patterns came after this one, the latest first.
+    // The patterns that came after this one, the latest first.
     std::array<std::uint16_t, kFollowers> followers = {kNone, kNone, kNone,
                                                        kNone};
   };
@@ -58,7 +58,7 @@ class EntryPatterns {
   void follow(std::uint16_t next);
 
   std::vector<Pattern> patterns_;
-  std::vector<std::uint16_t> places_;  // by the hash of what they mean
+  std::vector<std::uint16_t> places_;  // by the hash of meaning()
   std::uint16_t last_ = kNone;
 
   Pattern learned_;

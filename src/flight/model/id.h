@@ -7,8 +7,8 @@
 
 namespace postflight {
 
-// A place in one of the job's tables. Each table has its own type of id, so
-// that a stack is never taken for a shape.
+// An index into one of the job's tables. Each table has an id type of its own,
+// so that a stack is never mistaken for a shape.
 template <class Table>
 struct Id {
   std::uint32_t value = 0;

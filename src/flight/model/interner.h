@@ -12,9 +12,9 @@
 
 namespace postflight {
 
-// Keeps one copy of each distinct sequence and numbers them 0, 1, 2, ... in
-// the order in which they came. A job of a thousand ranks has a few hundred
-// distinct stacks and shapes; each entry then holds four bytes for one.
+// Stores each distinct sequence once and numbers them 0, 1, 2, ... in the order
+// of arrival. A job of a thousand ranks has a few hundred distinct stacks and
+// shapes, so an entry refers to one with four bytes.
 template <class T>
 class Interner {
   static_assert(std::is_trivially_copyable_v<T> &&
@@ -43,7 +43,7 @@ class Interner {
     return static_cast<std::uint32_t>(ends_.size());
   }
 
-  // Forgets all, but keeps the memory.
+  // Removes all sequences but keeps the memory.
   void clear() {
     index_.clear();
     ends_.clear();

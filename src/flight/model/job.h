@@ -14,78 +14,77 @@
 
 namespace postflight {
 
-// A process group: a name and a set of ranks. Groups of one name with other
-// ranks are other groups.
+// A process group: a name and a set of ranks. Groups with the same name but
+// different ranks are different groups.
 struct Group {
   TextId name;
   TextId description;
-  std::vector<Rank> members;  // in order
-  // Whether a pg_config lists the members; else they are the ranks that were
-  // seen to use the group, and there may be more.
+  std::vector<Rank> members;  // sorted
+  // Whether a pg_config lists the members. If not, they are the ranks that have
+  // entries of the group, and there may be more.
   bool configured = false;
 
   bool has(Rank rank) const;
-  // The place of `rank` among the members, which is its rank in the group; -1
-  // if it is none.
+  // The index of `rank` in `members`, which is its rank within the group; -1 if
+  // it is not a member.
   std::int32_t place(Rank rank) const;
 };
 
 // One rank's dump in the job.
 struct RankDump {
   Rank rank;
-  std::string file;  // as given, with the member of an archive behind it
-  std::string host;  // empty if nothing says
+  std::string file;  // as given; with the name of an archive's member
+  std::string host;  // empty if unknown
   TextId version;
   TextId library;
   bool json = false;
-  bool complete = true;  // false: the file was cut off or damaged
-  // Those of its pg_config and its entries, in order.
+  bool complete = true;  // false: the file is truncated or damaged
+  // Those of its pg_config and its entries, sorted.
   std::vector<GroupId> groups;
   std::vector<GroupStatus> statuses;
   std::vector<Extra> extras;
   Entries entries;
   std::vector<EntryExtra> entry_extras;
 
-  // Where `group` is in `groups`, or would be.
+  // The index of `group` in `groups`, or where it would be inserted.
   std::size_t group_place(GroupId group) const;
 };
 
-// A file that was looked at and gave no rank of the job.
+// A file that is not the dump of a rank of the job.
 struct SkippedFile {
   std::string file;
   std::string reason;
-  bool empty = false;      // a dump that was never written
-  std::int32_t rank = -1;  // by its name, if that has one
+  bool empty = false;      // the dump was never written
+  std::int32_t rank = -1;  // from its name; -1 if that has none
 };
 
-// All dumps of one job. Texts, stacks and shapes are shared by all ranks.
+// All dumps of one job. The ranks share tables of texts, stacks and shapes.
 struct Job {
   Tables tables;
   std::vector<Group> groups;
-  std::vector<RankDump> ranks;  // in order of their ranks, each rank once
+  std::vector<RankDump> ranks;  // sorted by rank, each rank once
   std::vector<SkippedFile> skipped;
   std::vector<Finding> findings;
-  // Told apart from the dumps, also of ranks that left none.
+  // From outside the dumps (--hosts); also of ranks without a dump.
   std::map<Rank, std::string> hosts;
 
   std::string_view text(TextId id) const { return tables.text(id); }
   const Call& call(const Entry& entry) const { return tables.call(entry.call); }
   const Group& group(GroupId id) const { return groups[id.value]; }
-  // Of the call's name.
   Operation operation(const Call& call) const {
     return parse_operation(tables.text(call.name));
   }
   // nullptr if there is no dump of that rank.
   const RankDump* find(Rank rank) const;
-  // Empty if nothing says. Valid while the job is.
+  // Empty if unknown. Valid while the job lives.
   std::string_view host_of(Rank rank) const;
 
-  // All ranks that any group or dump names, in order.
+  // All ranks in any group or with a dump, sorted.
   std::vector<Rank> world() const;
-  // Those of world() that left no dump.
+  // The ranks of world() without a dump.
   std::vector<Rank> without_dump() const;
-  // All that is to be said of the files: the findings, and a note or, where a
-  // rank's dump should have been, a warning for each file skipped.
+  // The findings, and one for each skipped file: a warning if it should have
+  // been the dump of a rank, otherwise a note.
   std::vector<Finding> all_findings() const;
   std::uint64_t entry_count() const;
   std::uint64_t memory_bytes() const;

@@ -1,9 +1,9 @@
-// Which groups there are, and which of them an entry belongs to, is only known
-// when all dumps are read. NCCL's pg_config lists a rank's groups with their
-// members, but only those whose communicator was made; gloo's has one group
-// without a name. So an entry's group is looked for in its own rank's list,
-// then in the lists of the others for one that has this rank; what is in no
-// list has the members that were seen to use it.
+// The groups of a job, and the group of an entry, are known only when all dumps
+// have been read. NCCL's pg_config lists a rank's groups with their members,
+// but only those whose communicator exists; gloo's has a single group without a
+// name. So an entry's group is looked up in the pg_config of its own rank, then
+// in those of other ranks for a group that contains this rank. A group that is
+// in no pg_config has the ranks that use it as members.
 #include "flight/model/job_builder.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void JobBuilder::add(Dump dump, std::string file,
   Arrived arrived;
   arrived.candidates = std::move(candidates);
 
-  // By the dump's own number of the group's name.
+  // By the id of the group's name in the dump's own tables.
   std::map<TextId, GroupId> groups;
   const auto group_of = [&](TextId local_name) {
     const auto found = groups.find(local_name);
@@ -88,7 +88,7 @@ void JobBuilder::add(Dump dump, std::string file,
 
 GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
   const auto next = static_cast<std::uint32_t>(job_.groups.size());
-  // The same members may be written in two ways, but mostly are not.
+  // The same members are rarely written in two ways.
   const auto [written, is_new_text] =
       written_.try_emplace({name, ranks}, GroupId{next});
   if (is_new_text) {
@@ -169,8 +169,8 @@ Job JobBuilder::finish() && {
   return std::move(job_);
 }
 
-// Of the ranks that the name may mean, the first that is in all groups of the
-// dump; a recorder lists only groups that its rank is in.
+// The first candidate that is in all groups of the dump, as a recorder lists
+// only groups of its own rank.
 std::optional<Rank> JobBuilder::rank_of(const Arrived& arrived) const {
   for (const Rank rank : arrived.candidates)
     if (std::ranges::all_of(arrived.groups, [&](const auto& group) {
@@ -179,7 +179,7 @@ std::optional<Rank> JobBuilder::rank_of(const Arrived& arrived) const {
       return rank;
   if (!arrived.candidates.empty())
     return arrived.candidates.front();
-  // Without a number in the name, two groups may still have one rank in common.
+  // If the name has no number, the groups may have only one rank in common.
   std::vector<Rank> common;
   for (const auto& [name, id] : arrived.groups) {
     const std::vector<Rank>& members = job_.groups[id.value].members;
@@ -294,7 +294,7 @@ GroupId JobBuilder::resolve(Arrived& arrived, const Call& call) {
 }
 
 void JobBuilder::list_groups_of_ranks() {
-  // Which rank's list each group was put into last.
+  // The rank whose list each group was added to last.
   std::vector<const Arrived*> listed(job_.groups.size());
   for (Arrived& arrived : arrived_) {
     std::vector<GroupId>& groups = arrived.dump.groups;
@@ -310,8 +310,8 @@ void JobBuilder::list_groups_of_ranks() {
   }
 }
 
-// Two groups of one name share a rank only if their members were told
-// differently.
+// Two groups with the same name share a rank only if dumps list different
+// members for it.
 void JobBuilder::note_disagreements() {
   for (const auto& [name, groups] : by_name_) {
     std::map<Rank, GroupId> seen;

@@ -12,35 +12,36 @@
 
 namespace postflight {
 
-// Puts dumps together to a job, one after the other.
+// Joins dumps into a job, one after the other.
 class JobBuilder {
  public:
   explicit JobBuilder(const Limits& limits) : limits_(limits) {}
 
-  // `candidates` are the ranks that the file's name may mean.
+  // `candidates` are the possible ranks by the file's name, likeliest first.
   void add(Dump dump, std::string file, std::vector<Rank> candidates);
   void skip(SkippedFile file) { job_.skipped.push_back(std::move(file)); }
   void note(Finding finding) { job_.findings.push_back(std::move(finding)); }
 
-  // Decides on ranks, groups and what to say of them.
+  // Determines ranks, hosts and groups, and adds findings on them.
   Job finish() &&;
 
  private:
   struct Arrived {
     RankDump dump;
     std::vector<Rank> candidates;
-    // By name, those of its pg_config with members.
+    // The groups of its pg_config that have members, by name.
     std::map<TextId, GroupId> groups;
-    // Members of the group without a name that gloo records for the default
-    // group.
+    // The members of gloo's default group, which its pg_config has without a
+    // name.
     TextId unnamed_members;
   };
 
-  // The group with that name and the members that `ranks` lists, made if it is
-  // new; none if there are too many already.
+  // The group with that name and the members listed in `ranks`, created if it
+  // is new; kUnresolved if the groups have too many members.
   GroupId group_with(TextId name, TextId description, TextId ranks);
-  // The ranks that `text`, "[0, 1]" of a pg_config, lists; empty if it is no
-  // list. Parsed once: every rank of a job has the same list of all ranks.
+  // The ranks in `text`, a list such as "[0, 1]" of a pg_config; empty if it is
+  // not a list. Each text is parsed once, as all ranks have the same long
+  // lists.
   const std::vector<Rank>& members_in(TextId text);
   void note_damage(const Dump& dump, const std::string& file);
 
@@ -60,7 +61,7 @@ class JobBuilder {
   std::map<TextId, std::vector<Rank>> member_lists_;
   std::vector<Arrived> arrived_;
   std::map<std::pair<TextId, std::vector<Rank>>, GroupId> configured_;
-  std::map<std::pair<TextId, TextId>, GroupId> written_;  // name and list
+  std::map<std::pair<TextId, TextId>, GroupId> written_;  // by name and list
   std::map<TextId, std::vector<GroupId>> by_name_;        // the configured ones
   std::map<std::pair<TextId, TextId>, GroupId> learned_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 using enum OperationKind;
 
-// Names as torch's backends record them, with their variants.
+// The names that torch's backends record.
 constexpr std::array<std::pair<std::string_view, OperationKind>, 41> kKinds{{
     {"broadcast", kBroadcast},
     {"_broadcast_oop", kBroadcast},
@@ -70,8 +70,7 @@ std::int32_t rank_or_none(std::string_view text) {
              : -1;
 }
 
-// "0->1" of a send, "1<-0" of a receive: the sender's side is written first
-// for the one, and last for the other.
+// "0->1" for a send, "1<-0" for a receive.
 void read_peers(std::string_view peers, Operation& operation) {
   if (const std::size_t at = peers.find("->"); at != peers.npos) {
     operation.source = rank_or_none(peers.substr(0, at));

@@ -7,7 +7,7 @@
 
 namespace postflight {
 
-// What an operation is by its name, whichever backend ran it.
+// The kind of an operation by its name, whatever the backend.
 enum class OperationKind : std::uint8_t {
   kBroadcast,
   kReduce,
@@ -21,20 +21,20 @@ enum class OperationKind : std::uint8_t {
   kSend,
   kReceive,
   kCoalesced,  // closes a batch
-  kOther,      // a collective we know nothing of
+  kOther,      // an unknown collective
 };
 
-// A recorded profiling_name taken apart: "nccl:send 0->1".
+// The parts of a recorded profiling_name such as "nccl:send 0->1".
 struct Operation {
   std::string_view backend;  // "nccl"; empty if the name has none
   std::string_view name;     // "send"
   OperationKind kind = OperationKind::kOther;
-  // Of send and recv, as ranks inside the group; -1 where they are not told.
+  // Ranks within the group, for send and recv; -1 if not recorded.
   std::int32_t source = -1;
   std::int32_t destination = -1;
 
-  // Whether it can end on no rank before all have joined: a broadcast can, on
-  // its root.
+  // Whether no rank can complete it before all have joined. A broadcast, for
+  // example, can complete on its root.
   bool needs_all() const {
     using enum OperationKind;
     return kind == kAllReduce || kind == kAllGather || kind == kReduceScatter ||
@@ -45,7 +45,7 @@ struct Operation {
   }
 };
 
-// Keeps views into `profiling_name`.
+// The result has views into `profiling_name`.
 Operation parse_operation(std::string_view profiling_name);
 
 }  // namespace postflight

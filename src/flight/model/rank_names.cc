@@ -32,7 +32,7 @@ std::string_view without_endings(std::string_view name) {
   return name;
 }
 
-// A number in a name.
+// A number in a file name.
 struct Number {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -61,7 +61,7 @@ bool follows_rank(std::string_view name, std::size_t begin) {
                             [](char a, char b) { return (a | 0x20) == b; });
 }
 
-// Those behind "rank" first, then from the end to the front.
+// The numbers after "rank" first, then from the last to the first.
 std::vector<Number> numbers_of(std::string_view name) {
   name = without_endings(name);
   std::vector<Number> found;
@@ -103,7 +103,7 @@ std::vector<Number> numbers_matching(std::string_view name,
   return {*number};
 }
 
-// What stands around the rank in a name.
+// The parts of a name before and after the rank.
 struct Around {
   std::string_view before;
   std::string_view after;
@@ -117,8 +117,8 @@ std::size_t common_ending(std::string_view a, std::string_view b) {
 
 constexpr std::string_view kSeparators = "_-.=@+~ ";
 
-// Whether it is made of the words that dumps are named with, such as
-// "nccl_trace", which say nothing of a host.
+// Whether all words of `text` are usual in names of dumps, such as
+// "nccl_trace", so that it is not a host.
 bool is_plain_name(std::string_view text) {
   constexpr std::string_view kWords[] = {"nccl", "xccl", "gloo", "hccl",
                                          "ucc",  "mpi",  "comm", "lib",
@@ -132,7 +132,7 @@ bool is_plain_name(std::string_view text) {
   return true;
 }
 
-// The place of the number that was taken for the rank.
+// The position of the number that was taken as the rank.
 std::optional<Number> number_of(std::string_view name, Rank rank) {
   for (const Number& number : numbers_of(name))
     if (number.rank == rank)

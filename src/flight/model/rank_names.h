@@ -11,37 +11,38 @@
 
 namespace postflight {
 
-// "trace_3.pkl" of "dumps/trace_3.pkl".
+// "dumps/trace_3.pkl" -> "trace_3.pkl"
 inline std::string_view base_name(std::string_view file) {
   return file.substr(file.rfind('/') + 1);
 }
 
 struct RankNameOptions {
-  // As torchfrtrace's -p: the rank is the number behind this text.
+  // The rank is the number after this text, as with torchfrtrace's -p.
   std::optional<std::string> prefix = {};
   // A regular expression whose first group is the rank.
   std::optional<std::string> pattern = {};
 };
 
-// The ranks that each name may mean, the likeliest first; none if it has no
-// number, or not the prefix or pattern that was asked for. An error if the
-// pattern is no regular expression with a group.
+// The possible ranks of each file by its name, the likeliest first; none if it
+// has no number, or does not match the prefix or pattern. Fails if the pattern
+// is not a regular expression with a group.
 Result<std::vector<std::vector<Rank>>> read_ranks(
     std::span<const std::string> files, const RankNameOptions& options = {});
 
-// A dump and the rank that it was found to be of.
+// A dump and its rank.
 struct NamedDump {
   std::string_view file;
   Rank rank;
 };
 
-// The hosts of the dumps of one job, as their names tell: what they have before
-// or behind the rank and not in common, else the folders they lie in if there
-// are several. Empty where nothing says.
+// The hosts of the dumps of one job, by their names: the part before or after
+// the rank in which they differ, or else their folders if there are several.
+// Empty where unknown.
 std::vector<std::string> read_hosts(std::span<const NamedDump> dumps);
 
-// The number behind "rank" or at the end of a name, with nothing but known
-// endings (.json, .pkl, .gz, ...) behind it; an empty list if there is none.
+// The numbers in a name that may be its rank: those after "rank" first, then
+// from the last to the first. Known endings (.json, .pkl, .gz, ...) are
+// ignored.
 std::vector<Rank> rank_candidates(std::string_view file_name);
 
 }  // namespace postflight

@@ -10,7 +10,7 @@
 namespace postflight {
 namespace {
 
-// How many ranks from `ranks[0]` on have the same distance.
+// The length of the run of equally spaced ranks at the front.
 std::size_t run_length(std::span<const Rank> ranks) {
   if (ranks.size() < 2)
     return ranks.size();
@@ -43,7 +43,7 @@ std::string rank_set_text(std::span<const Rank> ranks) {
     const std::size_t length = run_length(ranks);
     const std::int32_t stride =
         length > 1 ? ranks[1].value - ranks[0].value : 1;
-    // "0,8" is shorter than "0-8:8"; with a stride, three make a range.
+    // With a stride, a range takes three ranks: "0,8" is shorter than "0-8:8".
     if (length >= 3 || (length == 2 && stride == 1)) {
       text += fmt::format("{}-{}", ranks[0].value, ranks[length - 1].value);
       if (stride != 1)

@@ -12,18 +12,18 @@
 
 namespace postflight {
 
-// Sorted ranks as ranges with strides: "0-15,32-1016:8"; "none" if empty.
+// Sorted ranks as ranges with strides, "0-15,32-1016:8"; "none" if empty.
 std::string rank_set_text(std::span<const Rank> ranks);
 
-// "[0, 1, 2]" as ranks, in order and each once; nothing if it says anything
-// else.
+// Parses a list of ranks such as "[0, 1, 2]". The result is sorted and has no
+// duplicates; nothing if `text` is not such a list.
 std::optional<std::vector<Rank>> parse_member_list(std::string_view text);
 
-// Ranks or numbers as a user names them, "0-15,32-1016:8": what rank_set_text
-// prints.
+// A user's selection of ranks or sequence numbers, "0-15,32-1016:8": the format
+// that rank_set_text prints.
 class NumberSelection {
  public:
-  // An empty text selects all. "5-" and "-5" are open to one side.
+  // An empty text selects all. "5-" and "-5" are open ranges.
   static Result<NumberSelection> parse(std::string_view text);
 
   bool all() const { return ranges_.empty(); }

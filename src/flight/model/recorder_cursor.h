@@ -11,22 +11,21 @@
 
 namespace postflight {
 
-// What a number of a pickle's memo stands for.
+// An entry of a pickle's memo.
 struct Remembered {
   enum Kind : std::uint8_t { kText, kFrame, kNeither };
   static constexpr std::uint8_t kNotLookedUp = 0xff;
   static constexpr std::uint32_t kNotInterned = ~std::uint32_t{0};
 
   Kind kind = kNeither;
-  std::uint8_t field = kNotLookedUp;  // EntryField, of a text used as key
-  std::uint8_t state = kNotLookedUp;  // State, of a text used as one
+  std::uint8_t field = kNotLookedUp;  // EntryField, for a text used as a key
+  std::uint8_t state = kNotLookedUp;  // State, for a text used as one
   std::uint32_t id = kNotInterned;    // TextId or FrameId
   std::string_view text;
 };
 
-// The opcodes and values of a pickle as torch's pickler writes them, one after
-// the other, and its memo. What returns bool is false where the bytes are
-// something else.
+// Reads a pickle as torch's pickler writes it, opcode by opcode, and keeps its
+// memo. Functions that return bool return false if the bytes are anything else.
 class RecorderCursor {
  public:
   explicit RecorderCursor(Bytes bytes)
@@ -64,9 +63,9 @@ class RecorderCursor {
     flag = at(Opcode::kNewTrue);
     return take(Opcode::kNewTrue) || take(Opcode::kNewFalse);
   }
-  // -1 for what is no finite number.
+  // -1 if the number is not finite.
   bool read_duration(double& milliseconds);
-  // Valid until the next text.
+  // Valid until the next call; nullptr if there is no text.
   Remembered* read_text() {
     Remembered* const found = recall();
     if (found == nullptr) [[unlikely]]
@@ -75,7 +74,8 @@ class RecorderCursor {
   }
 
   std::size_t memo_size() const { return memo_.size(); }
-  // An optional BINPUT of the memo's next number.
+  // Stores `what` in the memo if a BINPUT follows; false if its index is not
+  // the next one.
   bool remember(const Remembered& what) {
     if (!at(Opcode::kBinPut) && !at(Opcode::kLongBinPut)) [[likely]]
       return true;
@@ -100,7 +100,7 @@ class RecorderCursor {
   const unsigned char* next_;
   const unsigned char* end_;
   std::vector<Remembered> memo_;
-  Remembered passing_;  // a text that was not memoised
+  Remembered passing_;  // the latest text that was not memoised
 };
 
 inline bool RecorderCursor::read_integer(std::int64_t& number,

@@ -1,16 +1,14 @@
-// torch's pickler knows few opcodes and uses them in one way only: a text is
-// spelled out once and memoised, a dictionary is its opcode, a mark, keys and
-// values, and the opcode that puts them in. So a dump can be read as a grammar,
-// without a stack:
+// torch's pickler uses few opcodes, each in one way: a text is written once and
+// memoised; a dictionary is its opcode, a mark, keys and values, and the opcode
+// that adds them. So a dump can be parsed by a grammar, without a stack:
 //
 //   dump  = PROTO 2 dict STOP            list = EMPTY_LIST MARK item* APPENDS
 //   dict  = EMPTY_DICT MARK (text value)* SETITEMS         text = BINUNICODE
 //   group = text text TUPLE2             number = BININT1 | ... | LONG1 8
 //
-// each followed by BINPUT where the pickler met it again, and then BINGET in
-// its place. The memo's numbers count up from 0. Reading stops for good at the
-// first byte that fits nowhere: only whole dumps count, and the tree of values
-// knows all the rest.
+// each followed by BINPUT if it occurs again, which is then a BINGET. Memo
+// indexes count up from 0. Parsing fails at the first byte that does not fit
+// the grammar; all other dumps, truncated ones included, are read as values.
 #include "flight/model/recorder_dump.h"
 
 #include <charconv>
@@ -27,10 +25,8 @@
 namespace postflight {
 namespace {
 
-// As in the reader of values, which cuts where we give up.
-
-// A stack that was read before, byte by byte the same. The memo only grows, so
-// the same bytes mean the same again if reading them did not add to it.
+// The bytes of a stack that was read before. As the memo only grows, the same
+// bytes mean the same stack again if reading them did not add to the memo.
 struct SeenStack {
   const unsigned char* begin = nullptr;
   std::size_t size = 0;
@@ -45,7 +41,7 @@ class RecorderDumpReader {
   std::optional<Dump> read() &&;
 
  private:
-  // These are false where the bytes are something else.
+  // These return false if the bytes do not fit the grammar.
   bool read_root();
   bool read_groups();
   bool read_statuses();
@@ -80,7 +76,7 @@ class RecorderDumpReader {
   std::vector<std::int64_t> sizes_;
   std::vector<TextId> dtypes_;
   std::vector<SeenStack> seen_ = std::vector<SeenStack>(kSeen);
-  // What came last comes again more often than not.
+  // Consecutive entries mostly have the same values.
   Thread last_thread_;
   ThreadId last_thread_id_;
   std::vector<std::int64_t> last_sizes_;
@@ -111,7 +107,7 @@ bool RecorderDumpReader::read_text_id(TextId& id) {
   return true;
 }
 
-// A number that differs from entry to entry.
+// Reads a number that is different in each entry.
 bool RecorderDumpReader::read_number(std::int64_t Entry::*number) {
   const unsigned char* const place = in_.place();
   const bool good = in_.read_integer(entry_.*number, 0);
@@ -175,7 +171,7 @@ bool RecorderDumpReader::read_groups() {
                                           : unknown))
         return false;
       if (unknown != TextId{})
-        return false;  // the other reader would not have kept it
+        return false;  // dump_from_value() would ignore it
     }
     if (!in_.remember({}))
       return false;
@@ -325,7 +321,7 @@ bool RecorderDumpReader::read_field(EntryField field) {
 }
 
 bool RecorderDumpReader::read_stack() {
-  // Stacks differ in their innermost frames.
+  // The innermost frames, which come first, differ most.
   SeenStack& seen =
       seen_[in_.has(10) ? in_.load<std::uint64_t>(2) * 0x9e3779b97f4a7c15 >> 56
                         : 0];

@@ -7,10 +7,10 @@
 
 namespace postflight {
 
-// Reads a dump straight into columns if it is written as torch's own pickler
-// writes it, from its first byte to its last. Nothing for anything else, be it
-// another pickler's, an unknown key, damage or malice: dump_from_value() then
-// says what it is. Where both can read a dump they give the same.
+// The fast path: reads a dump straight into columns if every byte of it is as
+// torch's own pickler writes it. Returns nothing otherwise (another pickler, an
+// unknown key, damage, malice); dump_from_value() is then to be used. Where
+// both succeed, the results are equal.
 std::optional<Dump> read_recorder_dump(Bytes bytes);
 
 }  // namespace postflight

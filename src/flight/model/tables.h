@@ -21,29 +21,28 @@ struct Frame {
 
 struct Thread {
   TextId name;
-  TextId id;  // as the recorder writes it, in decimal
+  TextId id;  // in decimal, as recorded
 
   bool operator==(const Thread&) const = default;
 };
 
-// What many entries have in common: everything but their numbers and times.
+// The part of an entry that many entries share: all but its numbers and times.
 struct Call {
   TextId name;        // "nccl:all_reduce", as recorded
   TextId group_name;  // as recorded with the entry
   TextId group_description;
-  GroupId group;  // in a Job only
+  GroupId group;  // only in a Job
   SizesId inputs;
   SizesId outputs;
   DtypesId input_dtypes;
   DtypesId output_dtypes;
-  std::int64_t local_group =
-      0;  // pg_id, which means something on its rank only
+  std::int64_t local_group = 0;  // pg_id, which is valid on its rank only
   std::int64_t timeout_ms = 0;
   std::uint64_t point_to_point = 0;  // is_p2p
 };
 
-// Texts, stacks, shapes and the like, each kept once. The number 0 is always
-// the empty one. What the accessors return is valid until something is added.
+// Texts, stacks, shapes and the like, each stored once. Id 0 is always the
+// empty one. The results of accessors are valid until the next addition.
 class Tables {
  public:
   Tables();
@@ -51,7 +50,7 @@ class Tables {
   TextId add_text(std::string_view text);
   FrameId add_frame(const Frame& frame);
   StackId add_stack(std::span<const FrameId> frames);
-  // Each tensor's number of dimensions and then its dimensions.
+  // For each tensor, the number of its dimensions and then the dimensions.
   SizesId add_sizes(std::span<const std::int64_t> encoded);
   DtypesId add_dtypes(std::span<const TextId> names);
   ThreadId add_thread(const Thread& thread);
@@ -84,15 +83,15 @@ class Tables {
 
   std::uint64_t memory_bytes() const;
 
-  // Where the things of other tables, whose numbers index these, went.
+  // The new ids of the contents of other tables, indexed by the old ones.
   struct Moved {
     std::vector<TextId> texts;
     std::vector<StackId> stacks;
     std::vector<ThreadId> threads;
     std::vector<CallId> calls;
   };
-  // Takes over all that `other` holds. `group_of` says which group of the job
-  // the other's name of a group means.
+  // Copies the contents of `other`. `group_of` maps the name of a group, as an
+  // id of `other`, to the job's group.
   Moved add_all(const Tables& other,
                 const std::function<GroupId(TextId)>& group_of);
 
