@@ -385,8 +385,8 @@ all_reduce(input_sizes=[[8]], state=completed)
         ranks = {rank: dump(reduces(1)) for rank in range(4)}
         ranks[2]["pg_config"]["0"]["desc"] = "another"
         self.assertEqual(self.said(ranks),
-                         "group 0 is called default_pg by one rank and another "
-                         "by another\n")
+                         "ranks describe group 0 differently: default_pg and "
+                         "another\n")
 
     def test_b25_groups_need_not_be_configured(self):
         groups = {"0": ("default_pg", [0, 1, 2, 3])}
@@ -402,14 +402,14 @@ all_reduce(input_sizes=[[8]], state=completed)
             pickle.dumps(dump([]), protocol=2))
         said = self.run_on(self.folder)
         self.assertEqual(self.heads(said), [])
-        self.assertIn("two files are of rank 2", said)
+        self.assertIn("two files are dumps of rank 2", said)
 
     def test_b25_a_truncated_dump_counts_as_far_as_it_goes(self):
         ranks = {rank: reduces(3) for rank in range(4)}
         whole = pickle.dumps(dump(reduces(3)), protocol=2)
         ranks[2] = whole[:len(whole) * 3 // 4]
         said = self.said(ranks, "--allow-incomplete-ranks")
-        self.assertIn("the dump is cut off or damaged", said)
+        self.assertIn("the dump is truncated or damaged", said)
         self.assertNotIn("missing ranks", said)
         ranks[2] = b""
         self.assertIn("Missing dump files from ranks {2}",

@@ -48,7 +48,7 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
     verdict.kind = VerdictKind::kInconclusive;
     verdict.culprits.clear();
     verdict.summary = fmt::format(
-        "something hangs in {}, but {} of {} ranks have no dump here",
+        "ranks hang in {}, but {} of {} ranks have no dump here",
         facts.wait_text(wait), unknown.size(), facts.graph.world.size());
     add_waiting(facts, wait, verdict);
     return verdict;
@@ -56,11 +56,12 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
   const bool cut = std::ranges::any_of(verdict.culprits, [&](Rank rank) {
     return facts.job.find(rank) != nullptr;
   });
-  verdict.summary = fmt::format(
-      "{} left no {}dump, and {} of {} ranks {} for {} in {}",
-      Case::ranks_text(verdict.culprits), cut ? "whole " : "", waiting.size(),
-      facts.graph.world.size(), waiting.size() == 1 ? "waits" : "wait",
-      unknown.size() == 1 ? "it" : "them", facts.wait_text(wait));
+  verdict.summary =
+      fmt::format("{} left no {}dump, and {} of {} ranks {} for {} in {}",
+                  Case::ranks_text(verdict.culprits), cut ? "complete " : "",
+                  waiting.size(), facts.graph.world.size(),
+                  waiting.size() == 1 ? "waits" : "wait",
+                  unknown.size() == 1 ? "it" : "them", facts.wait_text(wait));
   add_waiting(facts, wait, verdict);
   return verdict;
 }

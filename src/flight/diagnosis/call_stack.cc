@@ -6,7 +6,7 @@
 namespace postflight {
 namespace {
 
-// Where packages and Python itself are installed.
+// Files of installed packages and of Python itself.
 bool is_library(std::string_view file) {
   for (const std::string_view part :
        {"/site-packages/", "/dist-packages/", "/torch/", "<frozen",
@@ -32,22 +32,23 @@ std::string frame_text(const Job& job, const Frame& frame) {
                      file.substr(file.rfind('/') + 1), frame.line);
 }
 
-std::optional<Parting> part(const Job& job, StackId here, StackId there) {
-  const std::span<const FrameId> a = job.tables.stack(here);
-  const std::span<const FrameId> b = job.tables.stack(there);
-  if (here == there || a.empty() || b.empty())
+std::optional<StackDivergence> stack_divergence(const Job& job, StackId first,
+                                                StackId second) {
+  const std::span<const FrameId> a = job.tables.stack(first);
+  const std::span<const FrameId> b = job.tables.stack(second);
+  if (first == second || a.empty() || b.empty())
     return std::nullopt;
   // Stacks are innermost first.
   std::size_t common = 0;
   while (common < a.size() && common < b.size() &&
          a[a.size() - 1 - common] == b[b.size() - 1 - common])
     ++common;
-  Parting parting;
+  StackDivergence divergence;
   if (common < a.size())
-    parting.here = &job.tables.frame(a[a.size() - 1 - common]);
+    divergence.first = &job.tables.frame(a[a.size() - 1 - common]);
   if (common < b.size())
-    parting.there = &job.tables.frame(b[b.size() - 1 - common]);
-  return parting;
+    divergence.second = &job.tables.frame(b[b.size() - 1 - common]);
+  return divergence;
 }
 
 }  // namespace postflight

@@ -7,21 +7,22 @@
 
 namespace postflight {
 
-// The innermost frame that is the user's own: not torch's, not another
-// package's, not Python's. The innermost of all if there is no such; nothing
-// for the empty stack. Valid while the job is.
+// The innermost frame of the user's own code, not of torch, another package or
+// Python itself; the innermost frame if there is none, nullptr for the empty
+// stack. Valid while the job lives.
 const Frame* own_frame(const Job& job, StackId stack);
 
-// "forward (model.py:26)", with the file's last part; not escaped.
+// "forward (model.py:26)", with the base name of the file; not escaped.
 std::string frame_text(const Job& job, const Frame& frame);
 
-// Where two stacks part, seen from the outside: the last frame that both were
-// in, at different lines or with different callees.
-struct Parting {
-  const Frame* here = nullptr;  // nullptr: this one ends there
-  const Frame* there = nullptr;
+// The outermost frames in which two stacks differ; nullptr for a stack that
+// ends before that.
+struct StackDivergence {
+  const Frame* first = nullptr;
+  const Frame* second = nullptr;
 };
-// Nothing if they are the same, or one of them is empty.
-std::optional<Parting> part(const Job& job, StackId here, StackId there);
+// Nothing if the stacks are equal or one of them is empty.
+std::optional<StackDivergence> stack_divergence(const Job& job, StackId first,
+                                                StackId second);
 
 }  // namespace postflight

@@ -57,8 +57,7 @@ std::string Case::wait_text(const Wait& wait) const {
 }
 
 std::string Case::ranks_text(const std::vector<Rank>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s",
-                     rank_set_text(ranks));
+  return ranks_label(ranks);
 }
 
 }  // namespace postflight

@@ -150,8 +150,8 @@ std::string other_order_text(const Case& facts,
                              const std::vector<Rank>& culprits,
                              const Wait& theirs, const Wait& others) {
   return fmt::format(
-      "{} is in {} while the others wait for it in {}: it used the groups in "
-      "another order",
+      "{} is in {} while the others wait for it in {}: it used the groups in a "
+      "different order",
       Case::ranks_text(culprits), facts.wait_text(theirs),
       facts.wait_text(others));
 }

@@ -96,8 +96,8 @@ std::optional<Verdict> blame_device(const Case& facts) {
                   Case::ranks_text(verdict.culprits), facts.wait_text(wait),
                   started.size())
             : fmt::format(
-                  "the device of {} did not finish {}, which its "
-                  "peers have done",
+                  "the device of {} did not complete {}, which its "
+                  "peers completed",
                   Case::ranks_text(verdict.culprits), facts.wait_text(wait));
     add_waiting(facts, wait, verdict);
     return verdict;

@@ -56,7 +56,7 @@ void add_versions(const Case& facts, std::vector<Finding>& findings) {
   tell(libraries, "versions of the communication library", "libraries_differ");
 }
 
-// Which operation the watchdog gives up on first, and whether it did already.
+// The operation whose watchdog time-out comes first, and time-outs that differ.
 void add_timeouts(const Case& facts, std::vector<Finding>& findings) {
   std::optional<std::int64_t> first;
   const Wait* wait = nullptr;
@@ -86,8 +86,8 @@ void add_timeouts(const Case& facts, std::vector<Finding>& findings) {
   if (wait != nullptr)
     findings.push_back(
         {"first_timeout", Severity::kNote,
-         fmt::format("the watchdog of rank {} gives up first, {} after it "
-                     "began {}",
+         fmt::format("rank {} reaches its watchdog time-out first, {} after it "
+                     "enqueued {}",
                      rank.value,
                      human_duration(std::chrono::milliseconds(timeout)),
                      facts.wait_text(*wait)),
@@ -104,7 +104,7 @@ void add_timeouts(const Case& facts, std::vector<Finding>& findings) {
            ""});
 }
 
-// Operations that left the watchdog's list without being done.
+// Operations that the watchdog retired before they completed.
 void add_aborted(const Case& facts, std::vector<Finding>& findings) {
   std::vector<Rank> ranks;
   std::uint64_t count = 0;
@@ -125,14 +125,14 @@ void add_aborted(const Case& facts, std::vector<Finding>& findings) {
       ranks.push_back(dump.rank);
   }
   if (count > 0)
-    findings.push_back(
-        {"aborted", Severity::kWarning,
-         fmt::format("{} operations of {} were given up by the watchdog", count,
-                     Case::ranks_text(ranks)),
-         ""});
+    findings.push_back({"aborted", Severity::kWarning,
+                        fmt::format("the watchdog gave up on {} operations of "
+                                    "{} before they completed",
+                                    count, Case::ranks_text(ranks)),
+                        ""});
 }
 
-// A rank whose last sign of life is long before that of the others.
+// Ranks whose last activity is long before that of the others.
 void add_silence(const Case& facts, std::vector<Finding>& findings) {
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
@@ -148,15 +148,15 @@ void add_silence(const Case& facts, std::vector<Finding>& findings) {
       findings.push_back(
           {"silent", Severity::kWarning,
            fmt::format(
-               "rank {} was last heard of {} before the others",
+               "the last activity of rank {} is {} before that of the others",
                facts.job.ranks[i].rank.value,
                human_duration(std::chrono::nanoseconds(elapsed(own, typical)))),
            facts.job.ranks[i].file});
   }
 }
 
-// Dumps that have no moment in common with the others: somebody left those of
-// another run in the folder, or a clock is far off.
+// Dumps whose time range does not overlap with the others: they are left over
+// from another run, or a clock is wrong.
 void add_strangers(const Case& facts, std::vector<Finding>& findings) {
   constexpr std::int64_t kApart = 600 * kNanosecondsPerSecond;
   struct Span {
@@ -188,12 +188,10 @@ void add_strangers(const Case& facts, std::vector<Finding>& findings) {
          fmt::format(
              "the dump of rank {} {}; is it from another job?",
              span.dump->rank.value,
-             after ? fmt::format("begins {} after those of the others "
-                                 "end",
+             after ? fmt::format("starts {} after the others end",
                                  human_duration(std::chrono::nanoseconds(
                                      elapsed(typical_last, span.first))))
-                   : fmt::format("ends {} before those of the others "
-                                 "begin",
+                   : fmt::format("ends {} before the others start",
                                  human_duration(std::chrono::nanoseconds(
                                      elapsed(span.last, typical_first))))),
          span.dump->file});
@@ -213,10 +211,11 @@ void add_rings(const Case& facts, std::vector<Finding>& findings) {
   if (!short_rings.empty() && !facts.graph.waits.empty())
     findings.push_back(
         {"ring_short", Severity::kNote,
-         fmt::format("the ring of {} holds less than 10 s; a first difference "
-                     "may have been overwritten: raise TORCH_FR_BUFFER_SIZE "
-                     "(it counts entries, not bytes)",
-                     Case::ranks_text(short_rings)),
+         fmt::format(
+             "the ring buffer of {} covers less than 10 s, so the first "
+             "difference may have been overwritten: raise "
+             "TORCH_FR_BUFFER_SIZE (a number of entries, not bytes)",
+             Case::ranks_text(short_rings)),
          ""});
 }
 
@@ -231,14 +230,14 @@ void add_advice(const Case& facts, const Verdict& verdict,
       });
   if (!stacks && verdict.kind != VerdictKind::kHealthy)
     findings.push_back({"no_stacks", Severity::kNote,
-                        "the dumps have no stacks, so no line of code can be "
-                        "named: set TORCH_INCLUDE_STACK_TRACE=1",
+                        "the dumps have no stack traces, so code locations are "
+                        "unknown: set TORCH_INCLUDE_STACK_TRACE=1",
                         ""});
   if (verdict.kind == VerdictKind::kAllJoinedStuck)
     findings.push_back(
         {"no_start_times", Severity::kNote,
-         "which device holds the others up can't be told without start times: "
-         "set TORCH_NCCL_ENABLE_TIMING=1",
+         "without start times, a stalled device cannot be identified: set "
+         "TORCH_NCCL_ENABLE_TIMING=1",
          ""});
 }
 

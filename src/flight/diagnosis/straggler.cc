@@ -1,8 +1,8 @@
-// A straggler comes last to nearly every collective, and by much more than the
-// next. What a rank's clock is off by looks the same, so that is taken out
-// first where it shows: finished operations end at the same moment everywhere,
-// so their times differ by the clocks. That is only known to within the
-// watchdog's polling, so small differences are left alone.
+// A straggler is last in nearly every collective, by much more than the next
+// rank. A wrong clock looks the same, so clock skew is removed first where it
+// is clear: completed operations end at the same time everywhere, so
+// differences of their end times are due to the clocks. End times are only as
+// precise as the watchdog's polling, so small skews are ignored.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -26,10 +26,10 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-// How late a rank came to the collectives of one group.
+// How late a rank joined the collectives of one group.
 struct Lateness {
-  double typical = 0;  // ns behind the median of the group
-  double last = 0;     // of how many of them it was the last
+  double typical = 0;  // ns after the median of the group
+  double last = 0;     // the fraction in which it was last
   std::size_t operations = 0;
 };
 
@@ -108,7 +108,7 @@ std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
   return found;
 }
 
-// The rank that is last in a group, if one clearly is.
+// The rank that is clearly last in a group, if there is one.
 std::optional<Rank> last_of(const std::map<Rank, Lateness>& group) {
   const Rank* worst = nullptr;
   double most = 0;
@@ -157,8 +157,8 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       }
     }
   }
-  // A victim of the straggler is late in some groups, but not in the one they
-  // share.
+  // A victim of the straggler is late in some groups, but not in the one that
+  // it shares with the straggler.
   Verdict verdict;
   const Seen* worst = nullptr;
   for (const auto& [rank, all] : seen)
@@ -167,7 +167,7 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       if (worst == nullptr || all.typical > worst->typical)
         worst = &all;
     }
-  // Where a good part of the job is late, its clocks are, not its ranks.
+  // If many ranks are late, the clocks are wrong, not the ranks.
   if (worst == nullptr ||
       (verdict.culprits.size() > 1 &&
        verdict.culprits.size() * 8 > facts.graph.world.size()))
@@ -176,8 +176,8 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   verdict.confidence = Confidence::kLikely;
   verdict.group = worst->group;
   verdict.summary = fmt::format(
-      "{} comes last to {:.0f} % of the {} collectives of {}, {:.0f} ms after "
-      "the others",
+      "{} is last in {:.0f}% of the {} collectives of {}, {:.0f} ms after the "
+      "others",
       Case::ranks_text(verdict.culprits), worst->last * 100, worst->operations,
       facts.group_text(worst->group), worst->typical / 1e6);
   return verdict;

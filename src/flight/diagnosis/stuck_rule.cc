@@ -32,24 +32,24 @@ std::optional<Verdict> call_stuck(const Case& facts) {
   if (moving) {
     verdict.kind = VerdictKind::kHealthy;
     verdict.summary =
-        "operations were under way, and ranks were still finishing them when "
-        "they dumped";
+        "operations were in progress, and ranks were still completing them "
+        "when they dumped";
     return verdict;
   }
   verdict.kind = VerdictKind::kAllJoinedStuck;
   tell_operation(facts, *stuck, verdict);
   if (stuck->transfer)
     verdict.summary = fmt::format(
-        "both sides of {} by rank {} are there, and it does not finish",
+        "both sides of {} by rank {} have joined, but it does not complete",
         facts.wait_text(*stuck),
         facts.graph.world[stuck->waiting[0].rank].value);
   else if (stuck->done.empty())
     verdict.summary =
-        fmt::format("all {} ranks joined {}, and none has finished it",
+        fmt::format("all {} ranks joined {}, and none has completed it",
                     stuck->waiting.size(), facts.wait_text(*stuck));
   else
     verdict.summary = fmt::format(
-        "{} of the ranks that joined {} are still in it, and {} are done",
+        "{} ranks are still in {}, and {} have completed it",
         stuck->waiting.size(), facts.wait_text(*stuck), stuck->done.size());
   return verdict;
 }
@@ -61,7 +61,7 @@ Verdict call_inconclusive(const Case& facts) {
   const Wait& wait = facts.graph.waits[0];
   tell_operation(facts, wait, verdict);
   verdict.summary =
-      fmt::format("something waits in {}, but the dumps don't tell for whom",
+      fmt::format("ranks wait in {}, but the dumps do not show for whom",
                   facts.wait_text(wait));
   add_waiting(facts, wait, verdict);
   return verdict;
@@ -74,13 +74,13 @@ Verdict call_healthy(const Case& facts) {
     verdict.kind = VerdictKind::kInconclusive;
     verdict.confidence = Confidence::kPossible;
     verdict.summary = fmt::format(
-        "nothing was under way, but {} of {} ranks have no dump here", missing,
-        facts.graph.world.size());
+        "no operation was in progress, but {} of {} ranks have no dump here",
+        missing, facts.graph.world.size());
     return verdict;
   }
   verdict.kind = VerdictKind::kHealthy;
   verdict.summary =
-      fmt::format("all {} operations of {} ranks that were recorded are done",
+      fmt::format("all {} recorded operations of {} ranks are completed",
                   facts.job.entry_count(), facts.job.ranks.size());
   return verdict;
 }

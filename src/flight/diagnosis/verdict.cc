@@ -10,13 +10,13 @@ namespace {
 using enum VerdictKind;
 
 constexpr std::string_view kCompareCode =
-    "compare the code that led there: a branch that depends on rank or data, "
-    "uneven batches, another version of the program.";
+    "compare the code paths: look for a branch that depends on rank or data, "
+    "uneven batches, or another version of the program.";
 
 constexpr auto kKinds = std::to_array<VerdictTraits>({
     {.kind = kHealthy,
      .name = "healthy",
-     .headline = "WELL",
+     .headline = "OK",
      .severity = Severity::kNote,
      .culprits = Standing::kUnknown,
      .advice = ""},
@@ -25,22 +25,23 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .headline = "UNCLEAR",
      .severity = Severity::kWarning,
      .culprits = Standing::kUnknown,
-     .advice = "gather the dumps of all ranks, with TORCH_FR_BUFFER_SIZE large "
-               "enough to hold some minutes."},
+     .advice =
+         "collect the dumps of all ranks, with TORCH_FR_BUFFER_SIZE large "
+         "enough for several minutes."},
     {.kind = kNeverJoined,
      .name = "never_joined",
      .headline = "HANG",
      .severity = Severity::kError,
      .culprits = Standing::kMissing,
-     .advice = "look at what that process does outside of collectives: its own "
-               "log, py-spy dump, its data loader, a slow or full disk."},
+     .advice = "check what that process does outside of collectives: its log, "
+               "py-spy dump, its data loader, a slow or full disk."},
     {.kind = kNoDump,
      .name = "no_dump",
      .headline = "HANG",
      .severity = Severity::kError,
      .culprits = Standing::kNoDump,
-     .advice = "look for that process's end: its log, the kernel's log for the "
-               "OOM killer and Xid errors, the host itself."},
+     .advice = "find out how that process ended: check its log, the kernel log "
+               "for the OOM killer and Xid errors, and the host."},
     {.kind = kTypeMismatch,
      .name = "type_mismatch",
      .headline = "HANG",
@@ -72,22 +73,22 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .headline = "HANG",
      .severity = Severity::kError,
      .culprits = Standing::kMissing,
-     .advice = "compare the schedule of sends and receives of the two ranks."},
+     .advice = "compare the schedules of sends and receives of the two ranks."},
     {.kind = kDeviceStalled,
      .name = "device_stalled",
      .headline = "HANG",
      .severity = Severity::kError,
      .culprits = Standing::kStalled,
-     .advice = "look at that device: nvidia-smi, Xid errors in the kernel's "
-               "log, a kernel of the program that does not end."},
+     .advice = "check that device: nvidia-smi, Xid errors in the kernel log, a "
+               "CUDA kernel that does not finish."},
     {.kind = kAllJoinedStuck,
      .name = "all_joined_stuck",
      .headline = "HANG",
      .severity = Severity::kError,
      .culprits = Standing::kUnknown,
-     .advice = "suspect the network or the library: NCCL_DEBUG=WARN, the links "
-               "of the hosts; record start times with "
-               "TORCH_NCCL_ENABLE_TIMING=1."},
+     .advice = "check the network and the communication library: set "
+               "NCCL_DEBUG=WARN, check the hosts' links, and record start "
+               "times with TORCH_NCCL_ENABLE_TIMING=1."},
     {.kind = kStraggler,
      .name = "straggler",
      .headline = "SLOW",

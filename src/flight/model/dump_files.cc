@@ -65,12 +65,12 @@ class Finder {
         found_.files.push_back(item->path());
       else if (item->is_symlink(ignored))
         found_.findings.push_back({"unreadable", Severity::kWarning,
-                                   "the link leads nowhere",
+                                   "broken symbolic link",
                                    item->path().string()});
     }
     if (error)
       found_.findings.push_back({"unreadable", Severity::kWarning,
-                                 "the folder can't be read: " + error.message(),
+                                 "cannot read the folder: " + error.message(),
                                  folder.string()});
   }
 

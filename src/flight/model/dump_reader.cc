@@ -84,7 +84,7 @@ std::optional<Value> salvage(
 Result<Dump> damaged(const std::optional<Value>& root, Error error) {
   if (!root || !looks_like_dump(*root))
     return tl::unexpected<Error>(
-        std::move(error).in("it is no flight-recorder dump"));
+        std::move(error).in("not a flight-recorder dump"));
   Dump dump = TRY(dump_from_value(*root));
   dump.damage = std::move(error);
   return dump;
@@ -218,8 +218,8 @@ class PartReader {
         return std::nullopt;
       if (contents.size() + taken->count > limits_.max_dump_bytes)
         return Error(ErrorKind::kRefused,
-                     fmt::format("it has more than the {} bytes that a dump "
-                                 "may have (max_dump_bytes)",
+                     fmt::format("larger than the limit of {} bytes "
+                                 "(max_dump_bytes)",
                                  limits_.max_dump_bytes));
       contents += as_text(Bytes(piece).first(taken->count));
     }
@@ -254,13 +254,13 @@ class PartReader {
 Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits) {
   if (bytes.empty())
     return fail(ErrorKind::kCorrupt,
-                "it is empty: the process was killed before it wrote its dump");
+                "the file is empty: the process was probably killed before it "
+                "wrote its dump");
   if (is_json(as_text(bytes)))
     return read_json_dump(bytes, limits);
   if (!is_pickle(bytes))
     return fail(ErrorKind::kUnsupported,
-                "it is no flight-recorder dump: it begins like neither a "
-                "pickle nor JSON");
+                "not a flight-recorder dump: neither pickle nor JSON");
   return read_pickle_dump(bytes, machine);
 }
 
@@ -282,7 +282,7 @@ DumpParts read_dump_parts(const std::string& file, Machine& machine,
     read.parts.push_back(
         {file, std::nullopt,
          SkippedFile{file,
-                     "it became shorter while it was read; is it still being "
+                     "the file shrank while it was read; is it still being "
                      "written?",
                      false, -1}});
   }

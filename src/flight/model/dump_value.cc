@@ -527,7 +527,7 @@ bool looks_like_dump(const Value& root) {
 Result<Dump> dump_from_value(const Value& root) {
   if (!looks_like_dump(root))
     return fail(ErrorKind::kUnsupported,
-                "it is no flight-recorder dump: it has neither entries nor "
+                "not a flight-recorder dump: it has neither entries nor "
                 "groups");
   return ValueDumpReader().read(root);
 }

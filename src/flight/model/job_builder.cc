@@ -99,9 +99,9 @@ GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
     if (is_new && members.size() > limits_.max_group_members - member_count_) {
       if (!std::exchange(too_many_members_, true))
         note({"too_many_members", Severity::kWarning,
-              fmt::format("the groups list more than {} members "
-                          "(max_group_members); of group {} and others, those "
-                          "that used them are taken to be the members",
+              fmt::format("the groups have more than {} members in total "
+                          "(max_group_members); the members of group {} and of "
+                          "further groups are inferred from their entries",
                           limits_.max_group_members, job_.text(name)),
               ""});
       configured_.erase(found);
@@ -122,7 +122,7 @@ GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
     group.description = description;
   else if (description != TextId{} && description != group.description)
     note({"group_disagreement", Severity::kWarning,
-          fmt::format("group {} is called {} by one rank and {} by another",
+          fmt::format("ranks describe group {} differently: {} and {}",
                       job_.text(name), job_.text(group.description),
                       job_.text(description)),
           ""});
@@ -139,20 +139,21 @@ const std::vector<Rank>& JobBuilder::members_in(TextId text) {
 
 void JobBuilder::note_damage(const Dump& dump, const std::string& file) {
   if (dump.damage)
-    note({"damaged_dump", Severity::kError,
-          fmt::format("the dump is cut off or damaged ({}); its first {} "
-                      "entries are used",
-                      dump.damage->message(), dump.entries.size()),
-          file});
+    note(
+        {"damaged_dump", Severity::kError,
+         fmt::format("the dump is truncated or damaged ({}); only its first {} "
+                     "entries are used",
+                     dump.damage->message(), dump.entries.size()),
+         file});
   if (dump.broken_entries > 0)
     note({"broken_entries", Severity::kWarning,
-          fmt::format("{} entries are no dictionaries and were left out",
+          fmt::format("{} entries are not dictionaries and were skipped",
                       dump.broken_entries),
           file});
   if (!dump.imports.empty())
     note({"code_in_dump", Severity::kError,
-          fmt::format("loading it in Python would import {}; no recorder "
-                      "writes that, so don't open it there",
+          fmt::format("Python would import {} to load this file; no recorder "
+                      "writes that, so do not load it in Python",
                       dump.imports),
           file});
 }
@@ -198,15 +199,15 @@ void JobBuilder::assign_ranks() {
     arrived.dump.rank = rank.value_or(Rank{-1});
     if (!rank) {
       skip({arrived.dump.file,
-            "its name has no rank; name it with --prefix or --rank-pattern",
-            false, -1});
+            "no rank in the file name: use --prefix or --rank-pattern", false,
+            -1});
       continue;
     }
     for (const auto& [name, id] : arrived.groups)
       if (!job_.groups[id.value].has(*rank)) {
         note({"rank_not_in_group", Severity::kWarning,
-              fmt::format("its name says rank {}, but it lists group {} of "
-                          "ranks {}; is it from another job?",
+              fmt::format("the file name says rank {}, but the dump lists "
+                          "group {} with ranks {}; is it from another job?",
                           rank->value, job_.text(name),
                           rank_set_text(job_.groups[id.value].members)),
               arrived.dump.file});
@@ -233,8 +234,8 @@ void JobBuilder::drop_duplicates() {
       continue;
     }
     note({"duplicate_rank", Severity::kWarning,
-          fmt::format("two files are of rank {}; {} is used, which has the "
-                      "newest entry",
+          fmt::format("two files are dumps of rank {}; {} is used, as it has "
+                      "the newest entry",
                       arrived.dump.rank.value, kept.back().dump.file),
           arrived.dump.file});
   }
@@ -321,8 +322,8 @@ void JobBuilder::note_disagreements() {
         if (is_new)
           continue;
         note({"group_disagreement", Severity::kWarning,
-              fmt::format("group {} has ranks {} by one dump and {} by "
-                          "another; were dumps of two jobs mixed?",
+              fmt::format("dumps list different ranks for group {}: {} and {}; "
+                          "are they of two jobs?",
                           job_.text(name),
                           rank_set_text(job_.group(found->second).members),
                           rank_set_text(job_.group(id).members)),

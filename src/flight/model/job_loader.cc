@@ -92,11 +92,11 @@ Result<Job> load_job(std::span<const std::string> paths,
                       found.findings.end());
   if (job.ranks.empty()) {
     if (found.files.empty())
-      return fail(ErrorKind::kIo, "{}: there are no files", paths[0]);
+      return fail(ErrorKind::kIo, "{}: no files found", paths[0]);
     return fail(ErrorKind::kUnsupported,
-                "{}: none of the {} files is a flight-recorder dump; {}: {}",
-                paths[0], found.files.size(), job.skipped[0].file,
-                job.skipped[0].reason);
+                "{}: no flight-recorder dump in {} file{}; {}: {}", paths[0],
+                found.files.size(), found.files.size() == 1 ? "" : "s",
+                job.skipped[0].file, job.skipped[0].reason);
   }
   return job;
 }

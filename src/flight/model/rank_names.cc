@@ -156,8 +156,8 @@ Result<std::vector<std::vector<Rank>>> read_ranks(
     pattern = TRY(Pattern::compile(*options.pattern));
     if (pattern->groups() == 0)
       return fail(ErrorKind::kUsage,
-                  "the rank pattern '{}' has no group in parentheses for the "
-                  "rank",
+                  "the rank pattern '{}' has no capture group: put the rank in "
+                  "parentheses",
                   *options.pattern);
   }
   std::vector<std::vector<Rank>> ranks;

@@ -57,6 +57,11 @@ std::string rank_set_text(std::span<const Rank> ranks) {
   return text;
 }
 
+std::string ranks_label(std::span<const Rank> ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s",
+                     rank_set_text(ranks));
+}
+
 std::optional<std::vector<Rank>> parse_member_list(std::string_view text) {
   const std::size_t open = text.find_first_not_of(' ');
   if (open == text.npos || (text[open] != '[' && text[open] != '('))
@@ -104,7 +109,7 @@ Result<NumberSelection> NumberSelection::parse(std::string_view text) {
         colon == part.size() ? 1 : selected_number(part.substr(colon + 1));
     if (!from || !to || !stride || *stride == 0 || *from > *to || range == "-")
       return fail(ErrorKind::kUsage,
-                  "'{}' is no range of numbers; write 0-3, 0-1016:8 or 5,7",
+                  "'{}' is not a valid range: write 0-3, 0-1016:8 or 5,7",
                   part);
     selection.ranges_.push_back({*from, *to, *stride});
   }

@@ -14,6 +14,8 @@ namespace postflight {
 
 // Sorted ranks as ranges with strides, "0-15,32-1016:8"; "none" if empty.
 std::string rank_set_text(std::span<const Rank> ranks);
+// The same in a sentence: "rank 5", "ranks 0-3,8".
+std::string ranks_label(std::span<const Rank> ranks);
 
 // Parses a list of ranks such as "[0, 1, 2]". The result is sorted and has no
 // duplicates; nothing if `text` is not such a list.

@@ -29,7 +29,7 @@ constexpr std::size_t kRows = 8;
 struct StandingRow {
   Standing standing = Standing::kDone;
   std::vector<Rank> ranks;
-  // What they do. A text is empty where they differ in it.
+  // Their operation. A text is empty if they differ in it.
   bool has_entry = false;
   std::string name;       // "all_reduce"
   std::string operation;  // "all_reduce #12"
@@ -104,7 +104,7 @@ std::vector<StandingRow> rows_of(const Job& job, const Verdict& verdict) {
   return rows;
 }
 
-// At a thousand ranks, dozens of groups do the same.
+// In a job of a thousand ranks, dozens of groups do the same.
 std::vector<StandingRow> without_groups(const std::vector<StandingRow>& rows) {
   std::vector<StandingRow> folded;
   std::map<std::tuple<Standing, bool, std::string, std::string>, std::size_t>
@@ -137,17 +137,17 @@ void sort_rows(std::vector<StandingRow>& rows) {
   std::ranges::stable_sort(rows, {}, order);
 }
 
-// "ranks 0-3,8"; "512 ranks" where naming them would take more than `width`.
-std::string ranks_text(const StandingRow& row, std::size_t width) {
-  const std::string named = fmt::format(
-      "rank{} {}", row.ranks.size() == 1 ? "" : "s", rank_set_text(row.ranks));
-  return named.size() <= width ? named
-                               : fmt::format("{} ranks", row.ranks.size());
+// "ranks 0-3,8", or "512 ranks" if the list is longer than `width`.
+std::string ranks_label(std::span<const Rank> ranks, std::size_t width) {
+  const std::string listed = ranks_label(ranks);
+  return listed.size() <= width ? listed
+                                : fmt::format("{} ranks", ranks.size());
 }
 
-// How all ranks stand, those alike in one row, those at fault first. If that is
-// too much for a screen and not `all` is wanted, ranks that do the same in
-// different groups share a row, too, and what is still left over is counted.
+// The states of all ranks, equal ones in one row, those at fault first. If
+// there are too many rows and not `all` are wanted, ranks with the same
+// operation in different groups share a row, too, and rows beyond that are
+// counted.
 void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
                          const Terminal& terminal, Output& out) {
   std::vector<StandingRow> rows = rows_of(job, verdict);
@@ -158,8 +158,8 @@ void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
   std::vector<std::string> ranks;
   std::size_t widest = 0;
   for (std::size_t i = 0; i < shown; ++i) {
-    ranks.push_back(
-        ranks_text(rows[i], std::max<std::size_t>(terminal.width / 3, 12)));
+    ranks.push_back(ranks_label(rows[i].ranks,
+                                std::max<std::size_t>(terminal.width / 3, 12)));
     widest = std::max(widest, ranks.back().size());
   }
   for (std::size_t i = 0; i < shown; ++i) {
@@ -209,7 +209,7 @@ std::string host_text(const Job& job, Rank rank) {
   return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
 }
 
-// An entry of the others at the point where the culprit differs.
+// An entry of another rank, to compare with that of the culprit.
 const Evidence* example_of(const Verdict& verdict) {
   for (const Evidence& evidence : verdict.evidence)
     if ((evidence.role == EvidenceRole::kWaiting ||
@@ -227,14 +227,14 @@ const Evidence* evidence_of(const Verdict& verdict, Rank rank) {
   return nullptr;
 }
 
-// Who waits for a rank itself, and how many wait for those in turn.
+// The ranks that wait for a rank directly, and how many wait for those.
 struct Waiters {
   std::vector<Rank> direct;
   std::size_t further = 0;
 };
 
 Waiters waiters_of(const Verdict& verdict, Rank rank) {
-  std::map<Rank, std::vector<Rank>> waiting;  // by whom they wait for
+  std::map<Rank, std::vector<Rank>> waiting;  // by the rank that they wait for
   for (const RankStanding& one : verdict.ranks)
     for (const Rank other : one.waiting_for)
       waiting[other].push_back(one.rank);
@@ -256,13 +256,9 @@ Waiters waiters_of(const Verdict& verdict, Rank rank) {
 }
 
 std::string waiters_text(const Waiters& waiters, std::size_t width) {
-  std::string text =
-      fmt::format("rank{} {}", waiters.direct.size() == 1 ? "" : "s",
-                  rank_set_text(waiters.direct));
-  if (text.size() > width)
-    text = fmt::format("{} ranks", waiters.direct.size());
+  std::string text = ranks_label(waiters.direct, width);
   if (waiters.further > 0)
-    text += fmt::format(", and {} more through them", waiters.further);
+    text += fmt::format(", and {} more indirectly", waiters.further);
   return text;
 }
 
@@ -286,20 +282,21 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
       host_text(job, rank));
   const bool absent = traits(verdict.kind).culprits == Standing::kMissing;
   const auto tell = [&](std::string_view label, const std::string& text) {
-    constexpr std::size_t kColumn = 19;
-    out += fmt::format("    {:<14} {}\n", label,
+    constexpr std::size_t kColumn = 20;
+    out += fmt::format("    {:<15} {}\n", label,
                        wrapped(text, kColumn, terminal.width, kColumn));
   };
   tell(absent ? "was last in" : "is in",
        fmt::format("{}  {}", operation_label(job, here), mine));
   tell("others are in",
        fmt::format("{}  {}", operation_label(job, there), theirs));
-  if (const std::optional<Parting> parting = part(job, here.stack, there.stack);
-      parting && parting->here != nullptr && parting->there != nullptr)
-    tell("they part at",
-         fmt::format("{} here, {} there",
-                     escape_for_terminal(frame_text(job, *parting->here)),
-                     escape_for_terminal(frame_text(job, *parting->there))));
+  if (const std::optional<StackDivergence> stacks =
+          stack_divergence(job, here.stack, there.stack);
+      stacks && stacks->first != nullptr && stacks->second != nullptr)
+    tell("stacks diverge",
+         fmt::format("rank {} at {}, the others at {}", rank.value,
+                     escape_for_terminal(frame_text(job, *stacks->first)),
+                     escape_for_terminal(frame_text(job, *stacks->second))));
   if (const Waiters waiters = waiters_of(verdict, rank);
       !waiters.direct.empty())
     tell("waited for by", waiters_text(waiters, terminal.width));
@@ -380,16 +377,16 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
       terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
       host_text(job, rank), standing_name(standing->standing));
   if (!standing->waiting_for.empty())
-    out += fmt::format("  waits for ranks {}\n",
-                       rank_set_text(standing->waiting_for));
+    out += fmt::format("  waits for {}\n", ranks_label(standing->waiting_for));
   std::vector<Rank> waiting;
   for (const RankStanding& other : verdict.ranks)
     if (std::ranges::binary_search(other.waiting_for, rank))
       waiting.push_back(other.rank);
   if (!waiting.empty())
-    out += fmt::format("  ranks {} wait for it\n", rank_set_text(waiting));
+    out += fmt::format("  {} wait{} for it\n", ranks_label(waiting),
+                       waiting.size() == 1 ? "s" : "");
   if (dump == nullptr) {
-    out += "  it left no dump\n";
+    out += "  left no dump\n";
     return;
   }
   out += fmt::format("  {} entries of version {} in {}\n", dump->entries.size(),
@@ -397,7 +394,7 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
                      escape_for_terminal(dump->file));
   const std::size_t first =
       dump->entries.size() > kLast ? dump->entries.size() - kLast : 0;
-  out += first > 0 ? fmt::format("\n  its last {}:\n", kLast) : "\n";
+  out += first > 0 ? fmt::format("\n  the last {}:\n", kLast) : "\n";
   for (std::size_t i = first; i < dump->entries.size(); ++i) {
     const Entry entry = dump->entries[i];
     const Call& call = job.call(entry);
@@ -415,7 +412,7 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
       static_cast<std::uint32_t>(dump->entries.size() - 1))];
   if (last.stack == StackId{})
     return;
-  out += fmt::format("\n  where it called {}, innermost first:\n",
+  out += fmt::format("\n  stack of {}, innermost frame first:\n",
                      operation_label(job, last));
   for (const FrameId id : job.tables.stack(last.stack)) {
     const Frame& frame = job.tables.frame(id);
@@ -428,17 +425,17 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
 void write_group_story(const Job& job, const Verdict& verdict, GroupId id,
                        const Terminal& terminal, Output& out) {
   const Group& group = job.group(id);
-  out += fmt::format("{}: {} ranks {}{}\n",
+  out += fmt::format("{}: {}{}\n",
                      terminal.styled(Style::kBold, group_label(job, group)),
-                     group.members.size(), rank_set_text(group.members),
-                     group.configured ? "" : ", learned from use");
-  // Members alike in what they did last on this group.
+                     ranks_label(group.members),
+                     group.configured ? "" : ", inferred from its entries");
+  // Members by their last operation on this group.
   std::map<std::string, std::vector<Rank>> alike;
   for (const Rank member : group.members) {
     const RankDump* const dump = job.find(member);
     std::string what = "left no dump";
     if (dump != nullptr) {
-      what = "has nothing of it";
+      what = "no entries of this group";
       for (std::size_t i = dump->entries.size(); i-- > 0;) {
         const Entry entry = dump->entries[i];
         if (job.call(entry).group != id)
@@ -452,11 +449,11 @@ void write_group_story(const Job& job, const Verdict& verdict, GroupId id,
     }
     alike[what].push_back(member);
   }
-  out += "\n  what each did last on it:\n";
+  out += "\n  last operation of each member:\n";
   for (const auto& [what, ranks] : alike)
-    out += cut_to_width(
-               fmt::format("  ranks {:<16} {}", rank_set_text(ranks), what),
-               std::max<std::size_t>(terminal.width, 40), terminal.ellipsis()) +
+    out += cut_to_width(fmt::format("  {:<22} {}", ranks_label(ranks), what),
+                        std::max<std::size_t>(terminal.width, 40),
+                        terminal.ellipsis()) +
            "\n";
   if (verdict.group == id)
     out += fmt::format("\n  {}\n", wrapped(escape_for_terminal(verdict.summary),

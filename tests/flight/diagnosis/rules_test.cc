@@ -412,8 +412,8 @@ TEST(Rules, TheFirstWatchdogToGiveUpIsNamed) {
   for (const Finding& finding : diagnose(job).findings)
     if (finding.kind == "first_timeout") {
       EXPECT_EQ(finding.message,
-                "the watchdog of rank 1 gives up first, 30 s after it began "
-                "all_reduce #2 of 0_description");
+                "rank 1 reaches its watchdog time-out first, 30 s after it "
+                "enqueued all_reduce #2 of 0_description");
     }
 }
 

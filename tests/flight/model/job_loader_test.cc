@@ -151,7 +151,7 @@ TEST(JobLoader, BoundsWhatAListOfMembersMayStandFor) {
   const Job job = load(corpus("nccl_missing_rank"), context);
   ASSERT_EQ(job.groups.size(), 1U);
   EXPECT_FALSE(job.groups[0].configured);
-  EXPECT_EQ(job.groups[0].members.size(), 4U);  // learned from use
+  EXPECT_EQ(job.groups[0].members.size(), 4U);  // inferred from entries
   std::vector<std::string> kinds;
   for (const Finding& finding : job.findings)
     kinds.push_back(finding.kind);
@@ -201,12 +201,12 @@ TEST(JobLoader, NamesAndSkipsWhatIsNoDump) {
   const Job job = load(folder->path());
   EXPECT_THAT(ranks_of(job), ElementsAre(0));
   ASSERT_EQ(job.skipped.size(), 2u);
+  EXPECT_EQ(job.skipped[0].reason,
+            "not a flight-recorder dump: neither pickle nor JSON");
   EXPECT_EQ(
-      job.skipped[0].reason,
-      "it is no flight-recorder dump: it begins like neither a pickle nor "
-      "JSON");
-  EXPECT_EQ(job.skipped[1].reason,
-            "it is empty: the process was killed before it wrote its dump");
+      job.skipped[1].reason,
+      "the file is empty: the process was probably killed before it wrote "
+      "its dump");
   EXPECT_EQ(job.skipped[1].rank, 3);
   EXPECT_TRUE(job.skipped[1].empty);
 }

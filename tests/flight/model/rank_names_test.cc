@@ -34,8 +34,8 @@ TEST(RankNames, TakesTheGroupOfAPattern) {
   const auto refused = read_ranks(files, {.pattern = "w[0-9]+"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(),
-            "the rank pattern 'w[0-9]+' has no group in parentheses for the "
-            "rank");
+            "the rank pattern 'w[0-9]+' has no capture group: put the rank "
+            "in parentheses");
 }
 
 std::vector<std::string> hosts(const std::vector<std::string>& files) {

@@ -46,7 +46,7 @@ TEST(NumberSelection, RefusesWhatIsNoRange) {
                                  "1-2-3", ",", "99999999999999999999"})
     EXPECT_EQ(shown(text.c_str()),
               "'" + (text == "," ? "" : text) +
-                  "' is no range of numbers; write 0-3, 0-1016:8 or 5,7")
+                  "' is not a valid range: write 0-3, 0-1016:8 or 5,7")
         << text;
 }
 
