@@ -131,7 +131,8 @@ Entry first_entry(const Case& facts, const Wait& wait) {
   return facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
 }
 
-// One of a group of many is there alone: it may be the one that is wrong here.
+// Whether one rank of a larger group waits alone, so that it may be the one at
+// fault.
 bool is_alone(const Wait& wait) {
   return wait.waiting.size() == 1 && wait.done.empty() &&
          wait.absent.size() + wait.unknown.size() > 1;
@@ -158,7 +159,7 @@ bool is_usual_there(const Case& facts, Rank rank, const Wait& wait) {
   if (before == nullptr)
     return false;
   Entry earlier = lane->dump->entries[before->entry];
-  earlier.stack = {};  // from wherever
+  earlier.stack = {};  // from any place in the code
   return same_call(facts.job, lane->dump->entries[now->entry], earlier);
 }
 

@@ -8,37 +8,41 @@
 
 namespace postflight {
 
-// What several rules look for in a case, and put into a verdict.
+// Questions that several rules ask about a case, and what they add to a
+// verdict.
 
-// By their places in WaitGraph::world; sorted.
+// The ranks at these indexes of WaitGraph::world, sorted.
 std::vector<Rank> ranks_at(const Case& facts,
                            const std::vector<std::uint32_t>& places);
-// Places of the ranks of all roots of one kind, sorted.
+// The indexes of the ranks of all roots of one kind, sorted.
 std::vector<std::uint32_t> roots_of(const Case& facts, WaitRoot::Kind kind);
-// The wait in which most ranks wait for one of `ranks`; of those, the oldest.
+// The wait in which most ranks wait for one of `ranks`; if there are several,
+// the oldest.
 const Wait* main_wait(const Case& facts,
                       const std::vector<std::uint32_t>& ranks);
-// Whether the wait lasted so long by the job's own times that it is no
-// operation that was just under way.
+// Whether the wait lasted so long, by the job's own times, that it is more than
+// an operation in progress.
 bool lasted(const Case& facts, const Wait& wait);
-// Ranks of a group that dump while they get on are at different places; where
-// only one lags behind, it may as well be stuck.
+// Whether the ranks of the group were still making progress when they dumped:
+// they are then at different operations. If only one lags behind, it may be
+// stuck.
 bool is_moving(const Case& facts, const Wait& wait);
-// Where an operation of `used` was meant to go: to another group, in which the
-// rank is missed in the same call by the same line of code. Or nullptr.
+// The wait that `entry`, called on group `used`, was meant for: the same call
+// from the same line of code, in another group that waits for this rank.
+// nullptr if there is none.
 const Wait* meant_for(const Case& facts, Rank rank, const Entry& entry,
                       GroupId used);
-// Whether the rank's operation before this one in its group was the same, on
-// the same tensors.
+// Whether the rank's previous operation in that group was the same, on the same
+// tensors.
 bool is_usual_there(const Case& facts, Rank rank, const Wait& wait);
-// Where the rank went with what others did as `entry` in group `meant`: to
-// another group, in which it waits alone. Or nullptr.
+// The wait in which the rank is alone, on another group than `meant`, in the
+// call that others made on `meant` as `entry`. nullptr if there is none.
 const Wait* strayed_to(const Case& facts, Rank rank, const Entry& entry,
                        GroupId meant);
 
 void tell_operation(const Case& facts, const Wait& wait, Verdict& verdict);
 void add_waiting(const Case& facts, const Wait& wait, Verdict& verdict);
-// What each of the ranks did last.
+// Adds the last entry of each of the ranks.
 void add_last(const Case& facts, const std::vector<Rank>& ranks,
               Verdict& verdict);
 
