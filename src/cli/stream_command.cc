@@ -1,39 +1,17 @@
-#include <algorithm>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
-#include "base/environment.h"
+#include "api/stream.h"
 #include "cli/command.h"
 #include "report/stream_report.h"
-#include "stream/codec/built_in.h"
-#include "stream/extension/transform_chain.h"
-#include "stream/extension/transform_plugin.h"
-#include "stream/file_stream.h"
 
 namespace postflight {
 namespace {
 
-struct StreamOptions {
-  std::vector<std::string> with;
-  std::string input = "-";
-  std::string output = "-";
-  std::string key_file;
-  std::vector<std::string> plugins;
-  std::size_t buffer = kStreamBuffer;
-  bool salvage = false;
-};
-
-constexpr std::size_t kPiece = 1 << 20;
 constexpr std::size_t kMostBuffer = 1 << 30;
 
 bool is_standard(const std::string& name) {
@@ -44,173 +22,34 @@ std::string shown(const std::string& input) {
   return is_standard(input) ? "standard input" : input;
 }
 
-Result<ExtensionRegistry> make_registry(const StreamOptions& options) {
-  ExtensionRegistry registry = built_in_registry();
-  for (const std::string& plugin : options.plugins)
-    TRY(load_plugin(plugin, registry));
-  return registry;
-}
-
-Result<std::optional<SecretKey>> read_key(const StreamOptions& options) {
-  if (!options.key_file.empty())
-    return TRY(SecretKey::read(options.key_file));
-  const std::optional<std::string> text =
-      process_environment()("POSTFLIGHT_KEY");
-  if (!text)
-    return std::nullopt;
-  Result<SecretKey> key = SecretKey::from_hex(*text);
-  if (!key)
-    return tl::unexpected<Error>(std::move(key).error().in("POSTFLIGHT_KEY"));
-  return *std::move(key);
-}
-
-Result<std::vector<TransformRequest>> requests_of(
-    const std::vector<std::string>& texts) {
-  std::vector<TransformRequest> all;
-  for (const std::string& text : texts)
-    for (TransformRequest& request : TRY(parse_transforms(text)))
-      all.push_back(std::move(request));
-  return all;
-}
-
-// A descriptor of our own for standard input or output.
-Descriptor duplicate(int number) {
-  return Descriptor(::fcntl(number, F_DUPFD_CLOEXEC, 0));
-}
-
-Result<FileSource> open_input(const StreamOptions& options) {
-  if (is_standard(options.input))
-    return FileSource(duplicate(STDIN_FILENO), "standard input");
-  return FileSource::open(options.input);
-}
-
-Result<std::unique_ptr<Sink>> open_output(const StreamOptions& options,
-                                          const Session& session) {
-  if (!is_standard(options.output))
-    return std::make_unique<AtomicFileSink>(
-        TRY(AtomicFile::create(options.output)));
-  if (session.terminal().stdout_is_terminal)
+Result<Exit> run_stream_command(const StreamRequest& request,
+                                Session& session) {
+  if (session.options().json && is_standard(request.output))
     return fail(ErrorKind::kUsage,
-                "standard output is a terminal, which is no place for bytes; "
-                "give -o FILE or a pipe");
-  return std::make_unique<FileSink>(duplicate(STDOUT_FILENO),
-                                    "standard output");
-}
-
-// Reads `from` to its end into `to`, and tells `advance` how far `input` is
-// each time.
-Result<> pump(Source& from, Sink& to, const std::function<void()>& advance) {
-  std::vector<std::byte> piece(kPiece);
-  for (;;) {
-    const Taken taken = TRY(from.read(piece));
-    if (taken.at_end)
-      return {};
-    if (taken.would_block()) {
-      // Only standard input can have been made so by whoever runs us.
-      pollfd waiting{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-      ::poll(&waiting, 1, /*timeout=*/-1);
-      continue;
-    }
-    TRY(to.write(Bytes(piece).first(taken.count)));
-    advance();
-  }
-}
-
-class StreamRun {
- public:
-  StreamRun(bool encode, const StreamOptions& options, Session& session)
-      : options_(options), session_(session) {
-    outcome_.encoded = encode;
-    outcome_.input = options.input;
-    outcome_.output = options.output;
-  }
-
-  // An error means that it could not be done at all; damage is in the outcome.
-  Result<StreamOutcome> run() {
-    if (session_.options().json && is_standard(options_.output))
-      return fail(ErrorKind::kUsage,
-                  "--json needs -o FILE, as standard output carries the bytes");
-    const ExtensionRegistry registry = TRY(make_registry(options_));
-    const std::optional<SecretKey> key = TRY(read_key(options_));
-    TransformSettings settings;
-    settings.key = key ? &*key : nullptr;
-    const std::vector<TransformRequest> requests =
-        TRY(requests_of(options_.with));
-    const TransformChain chain =
-        TRY(TransformChain::make(registry, requests, settings));
-    outcome_.transforms = chain.descriptors();
-    FileSource input = TRY(open_input(options_));
-    const std::unique_ptr<Sink> output = TRY(open_output(options_, session_));
-    input_start_ = input.tell();
-    const SteadyClock clock;
-    const Clock::TimePoint start = clock.now();
-    TRY(outcome_.encoded ? encode(chain, input, *output)
-                         : decode(chain, input, *output));
-    outcome_.duration = clock.now() - start;
-    return std::move(outcome_);
-  }
-
- private:
-  Result<> encode(const TransformChain& chain, FileSource& input,
-                  Sink& output) {
-    const std::unique_ptr<Sink> sink =
-        TRY(chain.transform_to(output, options_.buffer));
-    TRY(move_all(input, input, *sink));
-    TRY(sink->finish());
-    return finish(input, output);
-  }
-
-  Result<> decode(const TransformChain& chain, FileSource& input,
-                  Sink& output) {
-    const std::unique_ptr<Source> source =
-        TRY(chain.transform_from(input, options_.buffer));
-    Result<> moved = move_all(*source, input, output);
-    if (moved)
-      return finish(input, output);
-    if (moved.error().kind() != ErrorKind::kCorrupt)
-      return moved;
-    outcome_.damage = moved.error().message();
-    // Standard output has what came before already; a file only on demand.
-    if (options_.salvage || is_standard(options_.output))
-      return finish(input, output);
-    outcome_.input_bytes = input.tell() - input_start_;
-    return {};
-  }
-
-  Result<> move_all(Source& from, const FileSource& input, Sink& to) {
-    const std::unique_ptr<Progress> progress =
-        session_.progress({.label = outcome_.encoded ? "Encoding" : "Decoding",
-                           .total_bytes = input.size()});
-    std::uint64_t seen = input.tell();
-    return pump(from, to, [&] {
-      progress->advance(input.tell() - seen);
-      seen = input.tell();
-    });
-  }
-
-  Result<> finish(const FileSource& input, Sink& output) {
-    outcome_.input_bytes = input.tell() - input_start_;
-    outcome_.output_bytes = output.tell();
-    return output.finish();
-  }
-
-  const StreamOptions& options_;
-  Session& session_;
-  StreamOutcome outcome_;
-  std::uint64_t input_start_ = 0;  // standard input may have been read before
-};
-
-Result<Exit> run_stream(bool encode, const StreamOptions& options,
-                        Session& session) {
-  const StreamOutcome outcome = TRY(StreamRun(encode, options, session).run());
+                "--json needs -o FILE, as standard output carries the bytes");
+  if (is_standard(request.output) && session.terminal().stdout_is_terminal)
+    return fail(ErrorKind::kUsage,
+                "standard output is a terminal; give -o FILE or a pipe");
+  std::unique_ptr<Progress> progress;
+  Result<StreamOutcome> run =
+      run_stream(request, session.context(),
+                 [&](std::uint64_t bytes, std::uint64_t total) {
+                   if (progress == nullptr)
+                     progress = session.progress(
+                         {.label = request.encode ? "Encoding" : "Decoding",
+                          .total_bytes = total});
+                   progress->advance(bytes);
+                 });
+  progress.reset();
+  const StreamOutcome outcome = TRY(std::move(run));
   if (session.options().json) {
     Output out([&](std::string_view text) { session.print(text); });
     write_stream_json(outcome, out);
   }
   if (!outcome.damage.empty()) {
     session.complain(
-        fmt::format("{}: {}", shown(options.input), outcome.damage));
-    if (!is_standard(options.output) && !options.salvage)
+        fmt::format("{}: {}", shown(request.input), outcome.damage));
+    if (!is_standard(request.output) && !request.salvage)
       session.complain(
           "nothing was written; --salvage keeps what lies before the damage");
     return Exit::kFound;
@@ -220,14 +59,14 @@ Result<Exit> run_stream(bool encode, const StreamOptions& options,
   return Exit::kWell;
 }
 
-void add_plugin_option(CommandArguments& arguments, StreamOptions& options) {
+void add_plugin_option(CommandArguments& arguments, StreamRequest& options) {
   arguments.option("--plugin", options.plugins, "FILE",
                    "A shared library with transforms; its code is run");
 }
 
-void add_stream_options(CommandArguments& arguments, StreamOptions& options) {
+void add_stream_options(CommandArguments& arguments, StreamRequest& options) {
   arguments
-      .option("-w,--with", options.with, "A,B",
+      .option("-w,--with", options.transforms, "A,B",
               "Transforms, from data to disk; repeatable")
       .required();
   arguments.option("-i,--input", options.input, "FILE",
@@ -238,7 +77,7 @@ void add_stream_options(CommandArguments& arguments, StreamOptions& options) {
                    "Holds the key; else $POSTFLIGHT_KEY");
   add_plugin_option(arguments, options);
   arguments
-      .option("--buffer", options.buffer, "BYTES",
+      .option("--buffer", options.buffer_size, "BYTES",
               "Bytes to hold between two transforms")
       .between(std::size_t{1}, kMostBuffer);
 }
@@ -254,10 +93,10 @@ Command encode_command() {
            {"postflight stream encode -w stream.zstd/1,stream.rot13/1 <a",
             "one, then another"}},
       .declare = [](CommandArguments& arguments) {
-        const auto options = std::make_shared<StreamOptions>();
+        const auto options = std::make_shared<StreamRequest>();
         add_stream_options(arguments, *options);
         return [options](Session& session) {
-          return run_stream(/*encode=*/true, *options, session);
+          return run_stream_command(*options, session);
         };
       }};
 }
@@ -276,18 +115,19 @@ Command decode_command() {
                {"postflight stream decode --plugin ./x.so -w stream.x@y/1 <b",
                 "of your own"}},
           .declare = [](CommandArguments& arguments) {
-            const auto options = std::make_shared<StreamOptions>();
+            const auto options = std::make_shared<StreamRequest>();
+            options->encode = false;
             add_stream_options(arguments, *options);
             arguments.flag("--salvage", options->salvage,
                            "Write what lies before damage to the file too");
             return [options](Session& session) {
-              return run_stream(/*encode=*/false, *options, session);
+              return run_stream_command(*options, session);
             };
           }};
 }
 
-Result<Exit> list_transforms(const StreamOptions& options, Session& session) {
-  const ExtensionRegistry registry = TRY(make_registry(options));
+Result<Exit> list_transforms(const StreamRequest& options, Session& session) {
+  const ExtensionRegistry registry = TRY(stream_transforms(options.plugins));
   Output out([&](std::string_view text) { session.print(text); });
   if (session.options().json)
     write_transforms_json(registry.types(), out);
@@ -304,7 +144,7 @@ Command list_command() {
                         "and those of a plug-in"},
                        {"postflight stream list --json", "for a program"}},
           .declare = [](CommandArguments& arguments) {
-            const auto options = std::make_shared<StreamOptions>();
+            const auto options = std::make_shared<StreamRequest>();
             add_plugin_option(arguments, *options);
             return [options](Session& session) {
               return list_transforms(*options, session);

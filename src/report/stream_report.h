@@ -3,25 +3,12 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "stream/extension/registry.h"
+#include "stream/extension/transfer.h"
 
-#include <chrono>
-#include <cstdint>
 #include <span>
 #include <string>
 
 namespace postflight {
-
-// The result of encoding or decoding a stream.
-struct StreamOutcome {
-  bool encoded = true;  // else decoded
-  std::vector<std::string> transforms;
-  std::string input;
-  std::string output;
-  std::uint64_t input_bytes = 0;
-  std::uint64_t output_bytes = 0;
-  std::chrono::nanoseconds duration{};
-  std::string damage = {};  // empty: none
-};
 
 // One line without newline: "1.2 MB to 340 kB (28 %) in 4 ms, 300 MB/s".
 std::string stream_summary(const StreamOutcome& outcome);

@@ -68,6 +68,11 @@ Result<> FileSource::seek(std::uint64_t position) {
   return {};
 }
 
+void FileSource::wait() const {
+  pollfd waiting{.fd = descriptor_.number(), .events = POLLIN, .revents = 0};
+  ::poll(&waiting, 1, /*timeout=*/-1);
+}
+
 FileSink::FileSink(Descriptor descriptor, std::string name)
     : descriptor_(std::move(descriptor)), name_(std::move(name)) {}
 

@@ -22,6 +22,8 @@ class FileSource : public Source {
   std::uint64_t tell() const override { return position_; }
   bool seekable() const override { return seekable_; }
   Result<> seek(std::uint64_t position) override;
+  // Blocks until a read would not block.
+  void wait() const;
   // The size of a regular file; 0 if unknown.
   std::uint64_t size() const { return size_; }
 
