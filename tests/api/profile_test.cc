@@ -1,0 +1,108 @@
+#include "api/profile.h"
+
+#include <csignal>
+#include <fstream>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/temporary_folder.h"
+
+namespace postflight {
+namespace {
+
+using ::testing::ElementsAre;
+
+const std::string kProfiles = TEST_DATA "/profile/";
+
+class ProfileRunTest : public ::testing::Test {
+ protected:
+  Result<std::unique_ptr<ProfileRun>> start(const std::string& script) {
+    return ProfileRun::start(
+        {.command = {"/bin/sh", "-c", script}, .output = file_}, {});
+  }
+
+  Result<TemporaryFolder> folder_ = TemporaryFolder::create();
+  std::filesystem::path file_ = folder_->path() / "x.pflog";
+};
+
+TEST_F(ProfileRunTest, SaysHowTheProgramFailed) {
+  const auto run = start("exit 3");
+  ASSERT_TRUE(run);
+  EXPECT_EQ((*run)->file(), file_);
+  const Result<ProfileOutcome> outcome = (*run)->finish();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->failure, "exit status 3");
+  EXPECT_FALSE(outcome->interrupted);
+  const ReadProfiles read =
+      read_profiles(std::vector{outcome->file.native()}, {});
+  EXPECT_EQ(read.profile.notes.at("command"), "/bin/sh -c exit 3");
+}
+
+TEST_F(ProfileRunTest, KillsTheProgramAtTheSecondSignal) {
+  const auto run = start("exec sleep 1000");
+  ASSERT_TRUE(run);
+  // This one has no effect on a program that runs.
+  (*run)->interrupt(SIGCONT, false);
+  (*run)->interrupt(SIGCONT, false);
+  const Result<ProfileOutcome> outcome = (*run)->finish();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->failure, "signal 9 (Killed)");
+  EXPECT_TRUE(outcome->interrupted);
+}
+
+TEST_F(ProfileRunTest, EndsAnAttachedProfileBySignal) {
+  const auto run = ProfileRun::start({.pid = ::getpid(), .output = file_}, {});
+  ASSERT_TRUE(run);
+  (*run)->interrupt(SIGINT, true);
+  const Result<ProfileOutcome> outcome = (*run)->finish();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->failure, "");
+  EXPECT_TRUE(outcome->interrupted);
+}
+
+TEST_F(ProfileRunTest, KeepsAnOldFileIfTheProgramDoesNotExist) {
+  std::ofstream(file_) << "old";
+  const auto run =
+      ProfileRun::start({.command = {"/no/such"}, .output = file_}, {});
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().message(),
+            "cannot start /no/such: No such file or directory");
+  std::string text;
+  std::ifstream(file_) >> text;
+  EXPECT_EQ(text, "old");
+}
+
+TEST_F(ProfileRunTest, NeedsEitherACommandOrAProcess) {
+  for (const bool both : {false, true}) {
+    ProfileRequest request;
+    if (both) {
+      request.command = {"true"};
+      request.pid = 1;
+    }
+    const auto run = ProfileRun::start(std::move(request), {});
+    ASSERT_FALSE(run);
+    EXPECT_EQ(run.error().message(),
+              "a profile needs either a command or a process");
+  }
+}
+
+TEST(ReadProfiles, CombinesFilesAndKeepsProblems) {
+  const std::vector<std::string> files = {kProfiles + "train-rank0.pflog",
+                                          kProfiles + "line_tables.txt",
+                                          kProfiles + "train-rank1.pflog"};
+  int calls = 0;
+  const ReadProfiles read = read_profiles(files, {}, [&calls] { ++calls; });
+  EXPECT_EQ(calls, 3);
+  EXPECT_THAT(read.files, ElementsAre(files[0], files[2]));
+  EXPECT_EQ(read.profile.samples.size(), 300U);
+  ASSERT_EQ(read.problems.size(), 1U);
+  EXPECT_EQ(
+      read.problems[0].message(),
+      files[1] + ": not a profile; postflight profile -o FILE writes one");
+}
+
+}  // namespace
+}  // namespace postflight
