@@ -5,7 +5,7 @@
 #include "joblog/scanner.h"
 #include "stream/codec/compression.h"
 #include "stream/file_stream.h"
-#include "stream/filter_source.h"
+#include "stream/filter_stream.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,7 @@
 #include "stream/filter.h"
 
 #include "stream/cut_source.h"
-#include "stream/filter_sink.h"
-#include "stream/filter_source.h"
+#include "stream/filter_stream.h"
 #include "stream/memory_stream.h"
 
 #include <memory>

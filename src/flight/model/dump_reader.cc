@@ -12,7 +12,7 @@
 #include "pickle/builder.h"
 #include "pickle/machine.h"
 #include "stream/codec/compression.h"
-#include "stream/filter_source.h"
+#include "stream/filter_stream.h"
 #include "stream/memory_stream.h"
 #include "stream/tar/reader.h"
 

@@ -1,5 +1,5 @@
 #include "stream/codec/built_in.h"
-#include "stream/pending.h"
+#include "stream/codec/pending.h"
 
 #include <algorithm>
 #include <cstdint>

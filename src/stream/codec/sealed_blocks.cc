@@ -1,6 +1,6 @@
 #include "stream/codec/sealed_blocks.h"
 
-#include "stream/pending.h"
+#include "stream/codec/pending.h"
 
 #include <cstring>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "stream/extension/stream_transform.h"
 
-#include "stream/filter_sink.h"
+#include "stream/filter_stream.h"
 
 #include <utility>
 

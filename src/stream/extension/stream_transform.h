@@ -1,7 +1,7 @@
 #pragma once
 
 #include "stream/filter.h"
-#include "stream/filter_source.h"
+#include "stream/filter_stream.h"
 #include "stream/sink.h"
 #include "stream/source.h"
 

@@ -3,7 +3,7 @@
 #include "base/test_files.h"
 #include "stream/compressor.h"
 #include "stream/cut_source.h"
-#include "stream/filter_source.h"
+#include "stream/filter_stream.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

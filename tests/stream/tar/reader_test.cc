@@ -3,7 +3,7 @@
 #include "stream/codec/zstd_filter.h"
 #include "stream/compressor.h"
 #include "stream/cut_source.h"
-#include "stream/filter_source.h"
+#include "stream/filter_stream.h"
 #include "stream/tar_maker.h"
 
 #include <string>
