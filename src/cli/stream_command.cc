@@ -51,7 +51,7 @@ Result<Exit> run_stream_command(const StreamRequest& request,
         fmt::format("{}: {}", shown(request.input), outcome.damage));
     if (!is_standard(request.output) && !request.salvage)
       session.complain(
-          "nothing was written; --salvage keeps what lies before the damage");
+          "nothing was written; --salvage writes what precedes the damage");
     return Exit::kFound;
   }
   if (!session.options().quiet && !session.options().json)
@@ -61,65 +61,64 @@ Result<Exit> run_stream_command(const StreamRequest& request,
 
 void add_plugin_option(CommandArguments& arguments, StreamRequest& options) {
   arguments.option("--plugin", options.plugins, "FILE",
-                   "A shared library with transforms; its code is run");
+                   "Shared library with transforms; its code is run");
 }
 
 void add_stream_options(CommandArguments& arguments, StreamRequest& options) {
   arguments
       .option("-w,--with", options.transforms, "A,B",
-              "Transforms, from data to disk; repeatable")
+              "Transforms, in encoding order; may be repeated")
       .required();
   arguments.option("-i,--input", options.input, "FILE",
-                   "What to read; standard input");
+                   "Input file (standard input)");
   arguments.option("-o,--output", options.output, "FILE",
-                   "What to write; standard output");
+                   "Output file (standard output)");
   arguments.option("--key-file", options.key_file, "FILE",
-                   "Holds the key; else $POSTFLIGHT_KEY");
+                   "File with the key (default: $POSTFLIGHT_KEY)");
   add_plugin_option(arguments, options);
   arguments
       .option("--buffer", options.buffer_size, "BYTES",
-              "Bytes to hold between two transforms")
+              "Buffer size between two transforms")
       .between(std::size_t{1}, kMostBuffer);
 }
 
 Command encode_command() {
-  return {
-      .name = "encode",
-      .sentence = "Sends bytes through transforms, as on their way to a disk.",
-      .examples =
-          {{"postflight stream encode -w stream.zstd/1 <a >b", "in a pipe"},
-           {"postflight stream encode -w stream.zstd/1:level=9 -i a -o b",
-            "harder"},
-           {"postflight stream encode -w stream.zstd/1,stream.rot13/1 <a",
-            "one, then another"}},
-      .declare = [](CommandArguments& arguments) {
-        const auto options = std::make_shared<StreamRequest>();
-        add_stream_options(arguments, *options);
-        return [options](Session& session) {
-          return run_stream_command(*options, session);
-        };
-      }};
+  return {.name = "encode",
+          .sentence = "Encodes a stream with transforms, such as compression.",
+          .examples =
+              {{"postflight stream encode -w stream.zstd/1 <a >b", "in a pipe"},
+               {"postflight stream encode -w stream.zstd/1:level=9 -i a -o b",
+                "higher level"},
+               {"postflight stream encode -w stream.zstd/1,stream.rot13/1 <a",
+                "two transforms"}},
+          .declare = [](CommandArguments& arguments) {
+            const auto options = std::make_shared<StreamRequest>();
+            add_stream_options(arguments, *options);
+            return [options](Session& session) {
+              return run_stream_command(*options, session);
+            };
+          }};
 }
 
 Command decode_command() {
   return {.name = "decode",
           .sentence =
-              "Brings back what went through transforms.\n"
-              "Takes the same list as encode. Exit 1 if the bytes are "
-              "damaged, cut short or not genuine.",
+              "Decodes a stream that was encoded with transforms.\n"
+              "Takes the same list as encode. Exit 1 if the data is damaged, "
+              "truncated or not authentic.",
           .examples =
               {{"postflight stream decode -w stream.zstd/1 <b >a", "in a pipe"},
                {"postflight stream decode -w stream.aead@postflight/1 "
                 "--key-file k -i b -o a",
                 "decrypt"},
                {"postflight stream decode --plugin ./x.so -w stream.x@y/1 <b",
-                "of your own"}},
+                "with a plug-in"}},
           .declare = [](CommandArguments& arguments) {
             const auto options = std::make_shared<StreamRequest>();
             options->encode = false;
             add_stream_options(arguments, *options);
             arguments.flag("--salvage", options->salvage,
-                           "Write what lies before damage to the file too");
+                           "Write what precedes the damage to the file");
             return [options](Session& session) {
               return run_stream_command(*options, session);
             };
@@ -138,7 +137,7 @@ Result<Exit> list_transforms(const StreamRequest& options, Session& session) {
 
 Command list_command() {
   return {.name = "list",
-          .sentence = "Lists the transforms there are.",
+          .sentence = "Lists the available transforms.",
           .examples = {{"postflight stream list", "with their parameters"},
                        {"postflight stream list --plugin ./xor15.so",
                         "and those of a plug-in"},
@@ -156,12 +155,12 @@ Command list_command() {
 
 Command stream_command() {
   return {.name = "stream",
-          .sentence = "Sends bytes through stream transforms and back.",
+          .sentence = "Encodes and decodes streams with transforms.",
           .examples = {{"postflight stream encode -w stream.zstd/1 <a >b",
                         "compress"},
                        {"postflight stream decode -w stream.zstd/1 <b >a",
                         "and back"},
-                       {"postflight stream list", "the transforms there are"}},
+                       {"postflight stream list", "available transforms"}},
           .declare = {},
           .commands = {encode_command(), decode_command(), list_command()}};
 }

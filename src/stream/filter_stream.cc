@@ -42,7 +42,7 @@ Result<Taken> FilterSource::read(std::span<std::byte> to) {
     else if (*state == FilterState::kDone)
       done_ = true;
     else if (count == 0 && input_.size() == had && below_ended_)
-      damage_ = Damage{ErrorKind::kCorrupt, "the stream breaks off"};
+      damage_ = Damage{ErrorKind::kCorrupt, "the stream is truncated"};
     if (count > 0)
       return Taken{.count = count};
   }

@@ -15,7 +15,7 @@ namespace postflight {
 // stay in the processor's cache.
 constexpr std::size_t kStreamBuffer = 128 << 10;
 
-// The output of a filter applied to `below`, which has to outlive it. Input
+// The output of a filter applied to `below`, which must outlive it. Input
 // that is in memory is not copied; of other input at most `buffer_size` bytes
 // are buffered.
 class FilterSource : public Source {
@@ -49,7 +49,7 @@ class FilterSource : public Source {
   std::uint64_t position_ = 0;
 };
 
-// Writes the output of a filter to `below`, which has to outlive it.
+// Writes the output of a filter to `below`, which must outlive it.
 class FilterSink : public Sink {
  public:
   FilterSink(Sink& below, std::unique_ptr<Filter> filter,

@@ -116,7 +116,7 @@ TEST(FilterSource, GivesOutWhatLiesBeforeTheDamage) {
 TEST(FilterSource, EndsAFilterThatGetsNowhere) {
   MemorySource below(as_bytes("abc"));
   FilterSource source(below, std::make_unique<Stuck>());
-  EXPECT_EQ(drain(source), (Drained{"", "the stream breaks off"}));
+  EXPECT_EQ(drain(source), (Drained{"", "the stream is truncated"}));
 }
 
 TEST(FilterSource, SeeksWhereEachByteKeepsItsPlace) {

@@ -105,7 +105,7 @@ Result<> derive(const SecretKey& key, Bytes front, StreamKey& out) {
 
 class AeadSeal : public Seal {
  public:
-  // `key` has to outlive it. `cipher` is for writing.
+  // `key` must outlive it. `cipher` is for writing.
   AeadSeal(const SecretKey& key, std::uint8_t cipher)
       : key_(key), cipher_(cipher), context_(EVP_CIPHER_CTX_new()) {}
 

@@ -34,11 +34,11 @@ class StreamTransform final : public Extension {
   const std::string& descriptor() const override { return descriptor_; }
   const StreamTransform* as_stream_transform() const override { return this; }
 
-  // A sink that writes to `below`, encoded. `below` has to outlive it; finish()
+  // A sink that writes to `below`, encoded. `below` must outlive it; finish()
   // ends the encoding and leaves `below` unfinished.
   Result<std::unique_ptr<Sink>> transform_to(
       Sink& below, std::size_t buffer_size = kStreamBuffer) const;
-  // A source that decodes `below`, which has to outlive it.
+  // A source that decodes `below`, which must outlive it.
   Result<std::unique_ptr<Source>> transform_from(
       Source& below, std::size_t buffer_size = kStreamBuffer) const;
 

@@ -30,7 +30,7 @@ class TransformChain {
                                      std::span<const TransformRequest> requests,
                                      const TransformSettings& settings = {});
 
-  // `below` has to outlive the result, which the caller finishes; the chain
+  // `below` must outlive the result, which the caller finishes; the chain
   // need not outlive it.
   Result<std::unique_ptr<Sink>> transform_to(
       Sink& below, std::size_t buffer_size = kStreamBuffer) const;

@@ -76,7 +76,7 @@ class PluginFilter : public Filter {
         return fail(ErrorKind::kCorrupt, "{}: {}", type_.name,
                     text_or(type_.message(stream_), "no reason given"));
     }
-    return misbehaved("returns a state that there is none of");
+    return misbehaved("returns an invalid state");
   }
 
  private:

@@ -184,8 +184,7 @@ TEST_F(Plugin, IsNotTrusted) {
             "the plug-in for stream.untidy@broken left its buffers in "
             "disorder");
   EXPECT_EQ(error("odd"),
-            "the plug-in for stream.odd@broken returns a state that there is "
-            "none of");
+            "the plug-in for stream.odd@broken returns an invalid state");
   EXPECT_EQ(error("failing"), "stream.failing@broken: it never works");
 }
 
