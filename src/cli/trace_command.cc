@@ -48,10 +48,10 @@ Result<> write_answer(const JobEvidence& evidence,
     write_trace_json(job, verdict, out);
   } else if (options.rank) {
     const Rank rank = TRY(find_rank(job, *options.rank));
-    write_rank_story(job, verdict, rank, session.terminal(), out);
+    write_rank_report(job, verdict, rank, session.terminal(), out);
   } else if (!options.group.empty()) {
     const GroupId group = TRY(find_group(job, options.group));
-    write_group_story(job, verdict, group, session.terminal(), out);
+    write_group_report(job, verdict, group, session.terminal(), out);
   } else {
     const std::string given = fmt::format("{}", fmt::join(evidence.dumps, " "));
     write_trace(job, verdict, {.all = options.all, .source = given},

@@ -34,23 +34,24 @@ Verdict judge(const Case& facts) {
 }
 
 // The state of each rank of the world, given the verdict.
-std::vector<RankStanding> stand(const Case& facts, const Verdict& verdict) {
+std::vector<RankStatus> rank_statuses(const Case& facts,
+                                      const Verdict& verdict) {
   const WaitGraph& graph = facts.graph;
   std::vector<char> absent(graph.world.size(), 0);
   for (const Wait& wait : graph.waits)
     for (const std::uint32_t rank : wait.absent)
       absent[rank] = 1;
 
-  std::vector<RankStanding> all;
+  std::vector<RankStatus> all;
   for (std::uint32_t place = 0; place < graph.world.size(); ++place) {
     const Rank rank = graph.world[place];
-    RankStanding one;
+    RankStatus one;
     one.rank = rank;
     const RankDump* const dump = facts.job.find(rank);
     if (dump == nullptr) {
-      one.standing = Standing::kNoDump;
+      one.state = RankState::kNoDump;
     } else if (!graph.waits_of[place].empty()) {
-      one.standing = Standing::kWaiting;
+      one.state = RankState::kWaiting;
       const Wait& oldest = graph.waits[graph.waits_of[place].front()];
       for (const Wait::Waiter& waiter : oldest.waiting)
         if (waiter.rank == place)
@@ -60,14 +61,14 @@ std::vector<RankStanding> stand(const Case& facts, const Verdict& verdict) {
           one.waiting_for.push_back(graph.world[target]);
       std::ranges::sort(one.waiting_for);
     } else {
-      one.standing = absent[place] ? Standing::kMissing : Standing::kDone;
+      one.state = absent[place] ? RankState::kMissing : RankState::kDone;
       if (!dump->complete)
-        one.standing = Standing::kUnknown;
+        one.state = RankState::kUnknown;
       if (!dump->entries.empty())
         one.entry = static_cast<std::uint32_t>(dump->entries.size() - 1);
     }
     if (std::ranges::binary_search(verdict.culprits, rank))
-      one.standing = traits(verdict.kind).culprits;
+      one.state = traits(verdict.kind).culprits;
     all.push_back(std::move(one));
   }
   return all;
@@ -79,7 +80,7 @@ Verdict diagnose(const Job& job) {
   const Case facts(job);
   Verdict verdict = judge(facts);
   verdict.pending = !facts.graph.waits.empty();
-  verdict.ranks = stand(facts, verdict);
+  verdict.ranks = rank_statuses(facts, verdict);
   add_findings(facts, verdict);
   return verdict;
 }

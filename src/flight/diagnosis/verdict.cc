@@ -18,13 +18,13 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .name = "healthy",
      .headline = "OK",
      .severity = Severity::kNote,
-     .culprits = Standing::kUnknown,
+     .culprits = RankState::kUnknown,
      .advice = ""},
     {.kind = kInconclusive,
      .name = "inconclusive",
      .headline = "UNCLEAR",
      .severity = Severity::kWarning,
-     .culprits = Standing::kUnknown,
+     .culprits = RankState::kUnknown,
      .advice =
          "collect the dumps of all ranks, with TORCH_FR_BUFFER_SIZE large "
          "enough for several minutes."},
@@ -32,60 +32,60 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .name = "never_joined",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kMissing,
+     .culprits = RankState::kMissing,
      .advice = "check what that process does outside of collectives: its log, "
                "py-spy dump, its data loader, a slow or full disk."},
     {.kind = kNoDump,
      .name = "no_dump",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kNoDump,
+     .culprits = RankState::kNoDump,
      .advice = "find out how that process ended: check its log, the kernel log "
                "for the OOM killer and Xid errors, and the host."},
     {.kind = kTypeMismatch,
      .name = "type_mismatch",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kMismatched,
+     .culprits = RankState::kMismatched,
      .advice = kCompareCode},
     {.kind = kSizeMismatch,
      .name = "size_mismatch",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kMismatched,
+     .culprits = RankState::kMismatched,
      .tensors_differ = true,
      .advice = kCompareCode},
     {.kind = kDtypeMismatch,
      .name = "dtype_mismatch",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kMismatched,
+     .culprits = RankState::kMismatched,
      .tensors_differ = true,
      .advice = kCompareCode},
     {.kind = kOrderMismatch,
      .name = "order_mismatch",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kMismatched,
+     .culprits = RankState::kMismatched,
      .advice = "make all ranks use their groups in the same order."},
     {.kind = kPointToPoint,
      .name = "p2p_unmatched",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kMissing,
+     .culprits = RankState::kMissing,
      .advice = "compare the schedules of sends and receives of the two ranks."},
     {.kind = kDeviceStalled,
      .name = "device_stalled",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kStalled,
+     .culprits = RankState::kStalled,
      .advice = "check that device: nvidia-smi, Xid errors in the kernel log, a "
                "CUDA kernel that does not finish."},
     {.kind = kAllJoinedStuck,
      .name = "all_joined_stuck",
      .headline = "HANG",
      .severity = Severity::kError,
-     .culprits = Standing::kUnknown,
+     .culprits = RankState::kUnknown,
      .advice = "check the network and the communication library: set "
                "NCCL_DEBUG=WARN, check the hosts' links, and record start "
                "times with TORCH_NCCL_ENABLE_TIMING=1."},
@@ -93,7 +93,7 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .name = "straggler",
      .headline = "SLOW",
      .severity = Severity::kWarning,
-     .culprits = Standing::kBehind,
+     .culprits = RankState::kBehind,
      .advice = "profile that rank, and compare its host's clock, temperature "
                "and other load."},
 });
@@ -141,23 +141,23 @@ std::string_view role_name(EvidenceRole role) {
   return "";
 }
 
-std::string_view standing_name(Standing standing) {
-  switch (standing) {
-    case Standing::kMissing:
+std::string_view rank_state_name(RankState state) {
+  switch (state) {
+    case RankState::kMissing:
       return "missing";
-    case Standing::kMismatched:
+    case RankState::kMismatched:
       return "mismatched";
-    case Standing::kStalled:
+    case RankState::kStalled:
       return "stalled";
-    case Standing::kNoDump:
+    case RankState::kNoDump:
       return "no_dump";
-    case Standing::kBehind:
+    case RankState::kBehind:
       return "behind";
-    case Standing::kUnknown:
+    case RankState::kUnknown:
       return "unknown";
-    case Standing::kWaiting:
+    case RankState::kWaiting:
       return "waiting";
-    case Standing::kDone:
+    case RankState::kDone:
       return "done";
   }
   return "";

@@ -30,7 +30,7 @@ enum class VerdictKind : std::uint8_t {
 };
 
 // The state of a rank at the end, in the order in which reports list them.
-enum class Standing : std::uint8_t {
+enum class RankState : std::uint8_t {
   kMissing,  // others wait for it, and it waits for nobody
   kMismatched,
   kStalled,
@@ -40,7 +40,7 @@ enum class Standing : std::uint8_t {
   kWaiting,
   kDone,
 };
-std::string_view standing_name(Standing standing);
+std::string_view rank_state_name(RankState state);
 
 // A row of the table of kinds.
 struct VerdictTraits {
@@ -48,7 +48,7 @@ struct VerdictTraits {
   std::string_view name;      // in JSON: "never_joined"
   std::string_view headline;  // the first word of the report: "HANG"
   Severity severity;
-  Standing culprits;            // the state of the ranks at fault
+  RankState culprits;           // the state of the ranks at fault
   bool tensors_differ = false;  // they passed other tensors than the rest
   std::string_view advice;      // a sentence; empty where there is none
 };
@@ -77,9 +77,9 @@ struct Evidence {
   EvidenceRole role = EvidenceRole::kWaiting;
 };
 
-struct RankStanding {
+struct RankStatus {
   Rank rank;
-  Standing standing = Standing::kDone;
+  RankState state = RankState::kDone;
   std::vector<Rank> waiting_for;  // directly
   // The entry that it waits in, or its last one.
   std::optional<std::uint32_t> entry;
@@ -95,9 +95,9 @@ struct Verdict {
   std::string operation;
   std::optional<std::int64_t> sequence;
   std::vector<Evidence> evidence;
-  std::vector<RankStanding> ranks;  // one for each of Job::world()
-  std::vector<Finding> findings;    // further ones, and those of the job
-  bool pending = false;             // whether any operation was in progress
+  std::vector<RankStatus> ranks;  // one for each of Job::world()
+  std::vector<Finding> findings;  // further ones, and those of the job
+  bool pending = false;           // whether any operation was in progress
 
   bool healthy() const { return kind == VerdictKind::kHealthy; }
 };

@@ -71,11 +71,11 @@ void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
 
 void write_ranks(const Job& job, const Verdict& verdict, JsonWriter& json) {
   json.array("ranks");
-  for (const RankStanding& one : verdict.ranks) {
+  for (const RankStatus& one : verdict.ranks) {
     json.object();
     json.field("rank", one.rank.value);
     write_text_or_null("host", job.host_of(one.rank), json);
-    json.field("state", standing_name(one.standing));
+    json.field("state", rank_state_name(one.state));
     json.array("waiting_for", one.waiting_for, &Rank::value);
     write_entry_at("last", job, one.rank, one.entry, json);
     json.end();

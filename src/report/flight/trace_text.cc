@@ -26,8 +26,8 @@ constexpr std::size_t kFindings = 6;
 
 constexpr std::size_t kRows = 8;
 
-struct StandingRow {
-  Standing standing = Standing::kDone;
+struct RankRow {
+  RankState state = RankState::kDone;
   std::vector<Rank> ranks;
   // Their operation. A text is empty if they differ in it.
   bool has_entry = false;
@@ -39,9 +39,9 @@ struct StandingRow {
   std::size_t groups = 1;
 };
 
-StandingRow row_of(const Job& job, const RankStanding& one) {
-  StandingRow row;
-  row.standing = one.standing;
+RankRow row_of(const Job& job, const RankStatus& one) {
+  RankRow row;
+  row.state = one.state;
   row.ranks = {one.rank};
   const RankDump* const dump = job.find(one.rank);
   if (dump == nullptr)
@@ -62,12 +62,12 @@ StandingRow row_of(const Job& job, const RankStanding& one) {
 }
 
 // Tensors come first where they differ, as the place is then the same.
-std::string text_of(const StandingRow& row, bool tensors_first = false) {
+std::string text_of(const RankRow& row, bool tensors_first = false) {
   if (!row.has_entry)
     return row.operation;
-  const bool is_in_it = row.standing == Standing::kWaiting ||
-                        row.standing == Standing::kMismatched ||
-                        row.standing == Standing::kStalled;
+  const bool is_in_it = row.state == RankState::kWaiting ||
+                        row.state == RankState::kMismatched ||
+                        row.state == RankState::kStalled;
   std::string text = is_in_it ? "" : "last: ";
   text += row.operation.empty() ? row.name : row.operation;
   if (tensors_first && !row.tensors.empty())
@@ -81,7 +81,7 @@ std::string text_of(const StandingRow& row, bool tensors_first = false) {
   return text;
 }
 
-void merge(StandingRow& into, const StandingRow& row) {
+void merge(RankRow& into, const RankRow& row) {
   into.ranks.insert(into.ranks.end(), row.ranks.begin(), row.ranks.end());
   if (into.operation != row.operation)
     into.operation.clear();
@@ -89,13 +89,13 @@ void merge(StandingRow& into, const StandingRow& row) {
     into.tensors.clear();
 }
 
-std::vector<StandingRow> rows_of(const Job& job, const Verdict& verdict) {
-  std::vector<StandingRow> rows;
-  std::map<std::pair<Standing, std::string>, std::size_t> known;
-  for (const RankStanding& one : verdict.ranks) {
-    StandingRow row = row_of(job, one);
+std::vector<RankRow> rows_of(const Job& job, const Verdict& verdict) {
+  std::vector<RankRow> rows;
+  std::map<std::pair<RankState, std::string>, std::size_t> known;
+  for (const RankStatus& one : verdict.ranks) {
+    RankRow row = row_of(job, one);
     const auto [found, is_new] =
-        known.try_emplace({one.standing, text_of(row)}, rows.size());
+        known.try_emplace({one.state, text_of(row)}, rows.size());
     if (is_new)
       rows.push_back(std::move(row));
     else
@@ -105,14 +105,14 @@ std::vector<StandingRow> rows_of(const Job& job, const Verdict& verdict) {
 }
 
 // In a job of a thousand ranks, dozens of groups do the same.
-std::vector<StandingRow> without_groups(const std::vector<StandingRow>& rows) {
-  std::vector<StandingRow> folded;
-  std::map<std::tuple<Standing, bool, std::string, std::string>, std::size_t>
+std::vector<RankRow> without_groups(const std::vector<RankRow>& rows) {
+  std::vector<RankRow> folded;
+  std::map<std::tuple<RankState, bool, std::string, std::string>, std::size_t>
       known;
   std::vector<std::set<std::string>> groups;
-  for (const StandingRow& row : rows) {
+  for (const RankRow& row : rows) {
     const auto [found, is_new] = known.try_emplace(
-        {row.standing, row.has_entry, row.name, row.place}, folded.size());
+        {row.state, row.has_entry, row.name, row.place}, folded.size());
     if (is_new) {
       folded.push_back(row);
       groups.push_back({row.group});
@@ -129,10 +129,9 @@ std::vector<StandingRow> without_groups(const std::vector<StandingRow>& rows) {
 }
 
 // By state, then those of more ranks first.
-void sort_rows(std::vector<StandingRow>& rows) {
-  const auto order = [](const StandingRow& row) {
-    return std::pair(row.standing,
-                     -static_cast<std::int64_t>(row.ranks.size()));
+void sort_rows(std::vector<RankRow>& rows) {
+  const auto order = [](const RankRow& row) {
+    return std::pair(row.state, -static_cast<std::int64_t>(row.ranks.size()));
   };
   std::ranges::stable_sort(rows, {}, order);
 }
@@ -148,9 +147,9 @@ std::string ranks_label(std::span<const Rank> ranks, std::size_t width) {
 // there are too many rows and not `all` are wanted, ranks with the same
 // operation in different groups share a row, too, and rows beyond that are
 // counted.
-void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
-                         const Terminal& terminal, Output& out) {
-  std::vector<StandingRow> rows = rows_of(job, verdict);
+void write_rank_rows(const Job& job, const Verdict& verdict, bool all,
+                     const Terminal& terminal, Output& out) {
+  std::vector<RankRow> rows = rows_of(job, verdict);
   if (rows.size() > kRows && !all)
     rows = without_groups(rows);
   sort_rows(rows);
@@ -165,13 +164,13 @@ void write_standing_rows(const Job& job, const Verdict& verdict, bool all,
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string text =
         text_of(rows[i], traits(verdict.kind).tensors_differ);
-    const std::string_view name = standing_name(rows[i].standing);
+    const std::string_view name = rank_state_name(rows[i].state);
     if (text.empty()) {
       out += fmt::format("  {:<10} {}\n", name, ranks[i]);
       continue;
     }
-    const Style style = rows[i].standing == Standing::kWaiting ||
-                                rows[i].standing == Standing::kDone
+    const Style style = rows[i].state == RankState::kWaiting ||
+                                rows[i].state == RankState::kDone
                             ? Style::kDim
                             : Style::kBold;
     const std::size_t used = 2 + 11 + widest + 2;
@@ -235,7 +234,7 @@ struct Waiters {
 
 Waiters waiters_of(const Verdict& verdict, Rank rank) {
   std::map<Rank, std::vector<Rank>> waiting;  // by the rank that they wait for
-  for (const RankStanding& one : verdict.ranks)
+  for (const RankStatus& one : verdict.ranks)
     for (const Rank other : one.waiting_for)
       waiting[other].push_back(one.rank);
   Waiters found;
@@ -280,7 +279,7 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
       "\n  {}{}\n",
       terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
       host_text(job, rank));
-  const bool absent = traits(verdict.kind).culprits == Standing::kMissing;
+  const bool absent = traits(verdict.kind).culprits == RankState::kMissing;
   const auto tell = [&](std::string_view label, const std::string& text) {
     constexpr std::size_t kColumn = 20;
     out += fmt::format("    {:<15} {}\n", label,
@@ -356,7 +355,7 @@ void write_trace(const Job& job, const Verdict& verdict,
       wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
               head.size() + 2, terminal.width, head.size() + 2));
   out += "\n";
-  write_standing_rows(job, verdict, options.all, terminal, out);
+  write_rank_rows(job, verdict, options.all, terminal, out);
   for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
     write_culprit(job, verdict, verdict.culprits[i], terminal, out);
   if (const std::int64_t begin = hang_began(job, verdict);
@@ -366,20 +365,20 @@ void write_trace(const Job& job, const Verdict& verdict,
   write_advice(verdict, options.source, terminal, out);
 }
 
-void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
-                      const Terminal& terminal, Output& out) {
+void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
+                       const Terminal& terminal, Output& out) {
   constexpr std::size_t kLast = 12;
-  const auto standing =
-      std::ranges::lower_bound(verdict.ranks, rank, {}, &RankStanding::rank);
+  const auto status =
+      std::ranges::lower_bound(verdict.ranks, rank, {}, &RankStatus::rank);
   const RankDump* const dump = job.find(rank);
   out += fmt::format(
       "{}{}: {}\n",
       terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
-      host_text(job, rank), standing_name(standing->standing));
-  if (!standing->waiting_for.empty())
-    out += fmt::format("  waits for {}\n", ranks_label(standing->waiting_for));
+      host_text(job, rank), rank_state_name(status->state));
+  if (!status->waiting_for.empty())
+    out += fmt::format("  waits for {}\n", ranks_label(status->waiting_for));
   std::vector<Rank> waiting;
-  for (const RankStanding& other : verdict.ranks)
+  for (const RankStatus& other : verdict.ranks)
     if (std::ranges::binary_search(other.waiting_for, rank))
       waiting.push_back(other.rank);
   if (!waiting.empty())
@@ -408,7 +407,7 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
   }
   if (dump->entries.empty())
     return;
-  const Entry last = dump->entries[standing->entry.value_or(
+  const Entry last = dump->entries[status->entry.value_or(
       static_cast<std::uint32_t>(dump->entries.size() - 1))];
   if (last.stack == StackId{})
     return;
@@ -422,8 +421,8 @@ void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
   }
 }
 
-void write_group_story(const Job& job, const Verdict& verdict, GroupId id,
-                       const Terminal& terminal, Output& out) {
+void write_group_report(const Job& job, const Verdict& verdict, GroupId id,
+                        const Terminal& terminal, Output& out) {
   const Group& group = job.group(id);
   out += fmt::format("{}: {}{}\n",
                      terminal.styled(Style::kBold, group_label(job, group)),

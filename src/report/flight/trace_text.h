@@ -21,12 +21,12 @@ void write_trace(const Job& job, const Verdict& verdict,
                  Output& out);
 
 // The last operations of one rank, what it waits for and who waits for it.
-void write_rank_story(const Job& job, const Verdict& verdict, Rank rank,
-                      const Terminal& terminal, Output& out);
+void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
+                       const Terminal& terminal, Output& out);
 
 // The last operation of each member of one group.
-void write_group_story(const Job& job, const Verdict& verdict, GroupId group,
-                       const Terminal& terminal, Output& out);
+void write_group_report(const Job& job, const Verdict& verdict, GroupId group,
+                        const Terminal& terminal, Output& out);
 
 // The same facts as JSON.
 void write_trace_json(const Job& job, const Verdict& verdict, Output& out);
