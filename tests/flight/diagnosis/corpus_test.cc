@@ -91,9 +91,10 @@ TEST(Diagnosis, TellsACutDumpFromAMissingOne) {
   const std::vector<std::string> paths = {folder->path()};
   const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
-  EXPECT_EQ(diagnose(*job).summary,
-            "ranks 2-3 left no whole dump, and 2 of 4 ranks wait for them in "
-            "all_reduce #6 of default_pg");
+  EXPECT_EQ(
+      diagnose(*job).summary,
+      "ranks 2-3 left no complete dump, and 2 of 4 ranks wait for them in "
+      "all_reduce #6 of default_pg");
 }
 
 // What a person on call finds: one good dump, one cut anywhere, one empty, a

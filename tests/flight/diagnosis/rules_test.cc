@@ -496,13 +496,11 @@ TEST(Rules, ADumpOfAnotherTimeIsAFinding) {
   };
   EXPECT_THAT(messages(9500), IsEmpty());
   EXPECT_THAT(messages(18'000),
-              testing::ElementsAre("the dump of rank 2 begins 2 h 30 min after "
-                                   "those of the others end; is it from "
-                                   "another job?"));
+              testing::ElementsAre("the dump of rank 2 starts 2 h 30 min after "
+                                   "the others end; is it from another job?"));
   EXPECT_THAT(messages(5400),
-              testing::ElementsAre("the dump of rank 2 ends 1 h before "
-                                   "those of the others begin; is it from "
-                                   "another job?"));
+              testing::ElementsAre("the dump of rank 2 ends 1 h before the "
+                                   "others start; is it from another job?"));
 }
 
 TEST(Rules, VersionsThatDifferAreAFinding) {
