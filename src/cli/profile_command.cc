@@ -51,25 +51,26 @@ Result<ProfileRequest> request_of(const ProfileOptions& options) {
     return fail(ErrorKind::kUsage, "give either --pid or a command, not both");
   if (options.frame_filter.empty() && options.frame_filter_full)
     return fail(ErrorKind::kUsage, "--frame-filter-full needs --frame-filter");
-  ProfileRequest request = {
-      .command = options.command,
-      .pid = options.pid,
-      .interval = TRY(parse_sampling_interval(options.rate)),
-      .mode = options.mode == "wall" ? ProfileMode::kWall : ProfileMode::kCpu,
-      .engine = options.engine == "external" ? EngineChoice::kExternal
-                                             : EngineChoice::kAuto,
-      .most_frames = options.max_stack,
-      .children = !options.no_children,
-      .native = options.native,
-      .output = options.output};
+  ProfileRequest request;
+  request.command = options.command;
+  request.pid = options.pid;
+  request.mode =
+      options.mode == "wall" ? ProfileMode::kWall : ProfileMode::kCpu;
+  request.engine = options.engine == "external" ? EngineChoice::kExternal
+                                                : EngineChoice::kAuto;
+  request.most_frames = options.max_stack;
+  request.children = !options.no_children;
+  request.native = options.native;
+  request.output = options.output;
+  request.interval = TRY(parse_sampling_interval(options.rate));
   if (!options.duration.empty())
     request.duration = TRY(parse_profile_duration(options.duration));
-  request.phases = {
-      .phase = TRY(pattern_of("--phase-filter", options.phase_filter)),
-      .frame = TRY(pattern_of("--frame-filter", options.frame_filter)),
-      .whole_frame = options.frame_filter_full,
-      .frame_exclude =
-          TRY(pattern_of("--frame-exclude", options.frame_exclude))};
+  PhaseFilter& phases = request.phases;
+  phases.phase = TRY(pattern_of("--phase-filter", options.phase_filter));
+  phases.frame = TRY(pattern_of("--frame-filter", options.frame_filter));
+  phases.whole_frame = options.frame_filter_full;
+  phases.frame_exclude =
+      TRY(pattern_of("--frame-exclude", options.frame_exclude));
   return request;
 }
 

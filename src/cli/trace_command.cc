@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -61,9 +62,10 @@ Result<> write_answer(const JobEvidence& evidence,
 }
 
 Result<Exit> run(const TraceOptions& options, Session& session) {
+  std::vector<std::string> paths = TRY(dump_paths(options.source));
   LoadProgress progress(session);
   const JobEvidence evidence = {
-      .dumps = TRY(dump_paths(options.source)),
+      .dumps = std::move(paths),
       .load = progress.follow(load_options(options.source)),
       .hosts = options.hosts,
       .logs = options.logs};
