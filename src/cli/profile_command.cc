@@ -118,7 +118,7 @@ Result<Exit> run(const ProfileOptions& options, Session& session) {
     session.complain(
         fmt::format("{} ended with {}", options.command[0], outcome.failure));
   if (outcome.interrupted && launched)
-    return static_cast<Exit>(130);
+    return Exit::kInterrupted;
   return outcome.failure.empty() ? Exit::kWell : Exit::kFound;
 }
 

@@ -18,8 +18,9 @@ namespace postflight {
 // The exit codes of every command but fr-trace.
 enum class Exit : int {
   kWell = 0,
-  kFound = 1,        // looked, and found a problem
-  kCouldNotLook = 2  // usage, or nothing readable
+  kFound = 1,         // looked, and found a problem
+  kCouldNotLook = 2,  // usage, or nothing readable
+  kInterrupted = 130  // as a shell reports SIGINT
 };
 
 constexpr Exit exit_for(bool problem) {
