@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: help demo test bench fuzz lint install package clean \
         packages packages-test packages-clang release asan
 
-# Runs the program as a reader would; 1 means that it found a problem.
+# Shows a command and runs it; exit status 1 means that it found a problem.
 show = printf '\n$$ %s\n' "$(1)"; $(1) || test $$? -eq 1
 
 help: ## list these targets
@@ -18,7 +18,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s%s\n", $$1, $$2}' \
 	  Makefile
 	@echo
-	@echo 'What is missing of packages.txt is installed first (root or sudo).'
+	@echo 'Missing packages of packages.txt are listed and installed first (root or sudo).'
 
 demo: packages ## build the program and run it on bundled real files
 	cmake --preset release
@@ -30,9 +30,8 @@ demo: packages ## build the program and run it on bundled real files
 	@$(call show,build/release/postflight trace \
 	  tests/data/flight/nccl_tp_fsdp)
 
-# The release program is tested as it is handed out, the libraries in the build
-# that watches their every access.
-test: packages-test release asan ## build it and run all tests
+# The program is tested as released, the libraries under the address sanitizer.
+test: packages-test release asan ## build everything and run all tests
 	ctest --preset release
 	ctest --preset asan
 	ctest --preset sampler
@@ -68,7 +67,7 @@ package: release ## make a Debian package in build/
 clean: ## remove build/
 	rm -rf build
 
-# CI builds the release with warnings as errors; nobody else does.
+# Warnings are errors in a release built by CI only.
 release: packages
 	cmake --preset release \
 	  -DCMAKE_COMPILE_WARNING_AS_ERROR=$(if $(CI),ON,OFF)

@@ -1,5 +1,5 @@
-# What `make install` installs and `make package` packs: the program, its man
-# page and completions, which it writes itself, and the licences.
+# What `make install` installs and `make package` packages: the program, its man
+# page and completions, which it generates itself, and the licences.
 
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT TARGET postflight)
   return()
@@ -49,8 +49,8 @@ add_custom_target(generated ALL
   DEPENDS ${GENERATED_FILES} ${GENERATED}/postflight.1.gz)
 
 install(TARGETS postflight)
-# The program under the names of those it stands in for; whoever wants them puts
-# this folder on the PATH.
+# Links with the names of the programs that it replaces, for those who put this
+# folder on their PATH.
 set(COMPATIBILITY lib/postflight/bin)
 install(DIRECTORY DESTINATION ${COMPATIBILITY})
 install(CODE "
@@ -70,7 +70,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_STRIP_FILES ON)
-# Whatever the umask of whoever builds it.
+# Independent of the umask.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
   WORLD_READ WORLD_EXECUTE)

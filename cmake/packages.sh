@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what is missing of the named sections of packages.txt. It looks each
-# time, which takes a few milliseconds, so that a package removed later is
-# noticed; when nothing is missing it does nothing and needs no rights.
+# Installs the missing packages of the named sections of packages.txt, after
+# listing them. If none is missing, it takes a few milliseconds and needs no
+# privileges.
 #   cmake/packages.sh build test
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,12 +12,12 @@ wanted=$(awk -v sections=" $* " '
   reading { print $1 }' packages.txt)
 
 if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
-  echo "This is not Debian: if the build fails, install what these packages" \
-       "hold:" $wanted >&2
+  echo "This is not Debian: if the build fails, install the equivalents of" \
+       "these packages:" $wanted >&2
   exit 0
 fi
 
-# Packages that dpkg has never heard of make it complain and fail.
+# dpkg-query fails if one of the packages is unknown to it.
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted \
   2> /dev/null | sed -n 's/^installed //p' || true)
 missing=
