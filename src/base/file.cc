@@ -1,10 +1,10 @@
 #include "base/file.h"
 
+#include "base/descriptor.h"
 #include "base/truncation_guard.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include <fcntl.h>
@@ -142,42 +142,6 @@ bool MappedFile::shrank() const {
   return ::stat(path_.c_str(), &status) == 0 && status.st_dev == device_ &&
          status.st_ino == inode_ &&
          static_cast<std::uint64_t>(status.st_size) < size_;
-}
-
-Result<File> File::open(const std::filesystem::path& path) {
-  Opened opened = TRY(open_for_reading(path));
-  if (!S_ISREG(opened.status.st_mode))
-    return fail(ErrorKind::kIo,
-                "cannot read {} in pieces: it is a pipe; save it as a regular "
-                "file first",
-                path.string());
-  return File(std::move(opened.descriptor), path,
-              static_cast<std::uint64_t>(opened.status.st_size));
-}
-
-Result<> File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
-  constexpr std::uint64_t kMaxOffset = std::numeric_limits<off_t>::max();
-  const std::uint64_t from = offset;
-  const std::size_t wanted = to.size();
-  while (!to.empty()) {
-    const ssize_t count = offset > kMaxOffset
-                              ? 0
-                              : ::pread(descriptor_.number(), to.data(),
-                                        to.size(), static_cast<off_t>(offset));
-    if (count == 0)
-      return fail(ErrorKind::kCorrupt,
-                  "{} ends before byte {}: cannot read {} bytes at offset {}; "
-                  "it may be truncated",
-                  path_.string(), offset, wanted, from);
-    if (count > 0) {
-      to = to.subspan(static_cast<std::size_t>(count));
-      offset += static_cast<std::uint64_t>(count);
-    } else if (errno != EINTR) {
-      return fail_errno(
-          fmt::format("cannot read {} at byte {}", path_.string(), offset));
-    }
-  }
-  return {};
 }
 
 }  // namespace postflight

@@ -58,26 +58,4 @@ class MappedFile {
   ino_t inode_ = 0;
 };
 
-// A regular file read in pieces, from any thread.
-class File {
- public:
-  static Result<File> open(const std::filesystem::path& path);
-
-  const std::filesystem::path& path() const { return path_; }
-  // The size when the file was opened.
-  std::uint64_t size() const { return size_; }
-  // Fills all of `to` with the bytes at `offset`, or fails.
-  Result<> read_at(std::uint64_t offset, std::span<std::byte> to) const;
-
- private:
-  File(Descriptor descriptor, std::filesystem::path path, std::uint64_t size)
-      : descriptor_(std::move(descriptor)),
-        path_(std::move(path)),
-        size_(size) {}
-
-  Descriptor descriptor_;
-  std::filesystem::path path_;
-  std::uint64_t size_;
-};
-
 }  // namespace postflight

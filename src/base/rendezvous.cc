@@ -20,14 +20,13 @@ constexpr Clock::Duration kFirstPause = std::chrono::milliseconds(5);
 constexpr Clock::Duration kLongestPause = std::chrono::milliseconds(500);
 
 Result<std::string> read_value(const std::filesystem::path& path) {
-  const File file = TRY(File::open(path));
-  if (file.size() > kMaxValue)
+  const MappedFile file = TRY(MappedFile::open(path));
+  const std::string_view value = as_text(file.bytes());
+  if (value.size() > kMaxValue)
     return fail(ErrorKind::kRefused,
                 "{} is not a rendezvous file: it has {} bytes", path.string(),
-                file.size());
-  std::string value(file.size(), '\0');
-  TRY(file.read_at(0, std::as_writable_bytes(std::span(value))));
-  return value;
+                value.size());
+  return std::string(value);
 }
 
 }  // namespace

@@ -52,18 +52,6 @@ Result<> decode_into(Filter& decoder, Bytes bytes, std::uint64_t cap,
 
 }  // namespace
 
-std::string_view compression_name(Compression compression) {
-  switch (compression) {
-    case Compression::kNone:
-      return "none";
-    case Compression::kGzip:
-      return "gzip";
-    case Compression::kZstd:
-      return "zstd";
-  }
-  return "unknown";
-}
-
 Compression sniff_compression(Bytes front) {
   const std::string_view text = as_text(front);
   if (text.starts_with(kGzipMagic))

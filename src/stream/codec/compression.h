@@ -7,14 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace postflight {
 
 enum class Compression { kNone, kGzip, kZstd };
-
-// "none", "gzip", "zstd".
-std::string_view compression_name(Compression compression);
 
 // Detects the compression of a file from its first four bytes.
 Compression sniff_compression(Bytes front);
