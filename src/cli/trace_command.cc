@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +32,24 @@ struct TraceOptions {
   bool nodes = false;
   bool strict = false;
 };
+
+// A shell expands an unquoted --log logs/*.log to several words, of which only
+// the first belongs to --log; the others would be taken for dumps.
+Result<> check_logs(const TraceOptions& options) {
+  const auto extension = [](const std::string& file) {
+    return std::filesystem::path(file).extension();
+  };
+  for (const std::string& path : options.source.paths)
+    for (const std::string_view usual : {".log", ".out", ".err", ".txt"})
+      if (extension(path) == usual &&
+          std::ranges::find(options.logs, usual, extension) !=
+              options.logs.end())
+        return fail(ErrorKind::kUsage,
+                    "{} is given as a dump but seems to be a log: quote the "
+                    "pattern (--log '*{}') or repeat --log",
+                    path, usual);
+  return {};
+}
 
 void write_nodes(const Job& job, const Verdict& verdict, Session& session) {
   const std::vector<std::string> hosts = culprit_hosts(job, verdict);
@@ -62,6 +83,7 @@ Result<> write_answer(const JobEvidence& evidence,
 }
 
 Result<Exit> run(const TraceOptions& options, Session& session) {
+  TRY(check_logs(options));
   std::vector<std::string> paths = TRY(dump_paths(options.source));
   LoadProgress progress(session);
   const JobEvidence evidence = {
