@@ -120,8 +120,8 @@ class Differences(unittest.TestCase):
         said = self.said({
             0: dump(pair + [last], groups=groups, first_record=189),
             1: dump([*pair, dict(last)], groups=groups, first_record=189),
-            2: dump([entry("nccl:all_reduce", i) for i in range(95, 101)],
-                    first_record=94),
+            2: dump([*(entry("nccl:all_reduce", i) for i in range(95, 100)),
+                     dict(last)], first_record=94),
             3: dump([entry("nccl:all_reduce", i) for i in range(95, 100)],
                     first_record=94)})
         self.assertEqual(self.heads(said), [
@@ -225,8 +225,10 @@ class Differences(unittest.TestCase):
 
     def test_b11_to_b13_the_database_keeps_their_columns(self):
         output = pathlib.Path(self.temporary.name) / "out.db"
-        ranks = {rank: reduces(2) for rank in range(4)}
-        ranks[1] = [entry("nccl:all_reduce", 1), entry("nccl:broadcast", 2)]
+        waits = [entry("nccl:all_reduce", 2, state="scheduled")]
+        ranks = {rank: reduces(1) + waits for rank in range(4)}
+        ranks[1] = [entry("nccl:all_reduce", 1),
+                    entry("nccl:broadcast", 2, state="scheduled")]
         ranks[3] = reduces(1)
         self.said(ranks, "-o", str(output))
         _, tables = fr_trace_test.load(output)
@@ -511,10 +513,11 @@ class Arguments(unittest.TestCase):
 
     def test_transform_ft(self):
         with tempfile.TemporaryDirectory() as folder:
+            waits = [entry("nccl:all_reduce", 2, state="scheduled")]
             for rank in range(4):
                 path = pathlib.Path(folder) / f"nccl_trace_rank_{rank}"
                 path.write_bytes(pickle.dumps(dump(
-                    reduces(2 if rank != 3 else 1),
+                    reduces(1) + (waits if rank != 3 else []),
                     groups={"0": ("default_pg", [0, 1])}), protocol=2))
             code, _, err = self.run_with("fr-trace", folder, "--transform-ft",
                                          "--group-world-size", "2")

@@ -90,7 +90,7 @@ Result<Investigation> investigate(const JobEvidence& evidence,
                                   const Context& context) {
   Job job = TRY(load_job(evidence.dumps, evidence.load, context));
   const HostMap hosts = TRY(place_ranks(evidence.hosts, context, job));
-  Verdict verdict = diagnose(job);
+  Verdict verdict = diagnose(Matching(job, context), context);
   if (!evidence.logs.empty())
     add_log(TRY(read_logs(evidence.logs, hosts, context)), verdict);
   return Investigation{std::move(job), std::move(verdict)};

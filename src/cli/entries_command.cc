@@ -24,7 +24,7 @@ struct EntriesOptions {
   std::string sqlite;
 };
 
-void write(const Job& job, const EntryFilter& filter,
+void write(const Matching& matching, const EntryFilter& filter,
            const EntriesOptions& options, Session& session) {
   const bool json = session.options().json;
   std::unique_ptr<Pager> pager;
@@ -38,9 +38,9 @@ void write(const Job& job, const EntryFilter& filter,
       wanted = wanted && pager->write(piece);
   });
   if (json)
-    write_entries_json(job, filter, out);
+    write_entries_json(matching.job(), filter, out);
   else
-    write_entries(job, filter, options.grid, session.terminal(), out);
+    write_entries(matching, filter, options.grid, session.terminal(), out);
 }
 
 Result<Exit> run(const EntriesOptions& options, Session& session) {
@@ -50,10 +50,11 @@ Result<Exit> run(const EntriesOptions& options, Session& session) {
   const Job job = TRY(load_job(
       paths, progress.follow(load_options(options.source)), session.context()));
   progress.finish();
+  const Matching matching(job, session.context());
   if (!options.sqlite.empty())
-    TRY(write_flight_sqlite(job, options.sqlite));
+    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite));
   const EntryFilter filter(job, std::move(wanted));
-  write(job, filter, options, session);
+  write(matching, filter, options, session);
   return exit_for(job.all_findings());
 }
 

@@ -74,10 +74,16 @@ class FrTrace {
       return Exit::kWell;
     }
     TRY(check_dumps(job));
-    const ClassicAnalysis analysis =
-        analyze_classic(job, {.mismatch_cap = options_.mismatch_cap});
-    if (session_.options().json || options_.sqlite)
-      TRY(write_tables(job));
+    const Matching matching(job, session_.context());
+    const CollectiveTable table = tabulate(matching);
+    const ClassicAnalysis analysis = analyze_classic(
+        matching, table, {.mismatch_cap = options_.mismatch_cap});
+    if (options_.sqlite)
+      TRY(write_flight_sqlite(matching, table, *options_.sqlite));
+    if (session_.options().json) {
+      Output out([this](std::string_view piece) { session_.print(piece); });
+      write_flight_json(matching, table, analysis, out);
+    }
     if (options_.output)
       TRY(save(job, analysis));
     if (session_.options().json)
@@ -152,18 +158,6 @@ class FrTrace {
                 "(--allow-incomplete-ranks continues without them; 'postflight "
                 "trace {}' shows who waits for them)",
                 rank_set_python(missing), options_.folder);
-  }
-
-  // The tables of -o and more, for programs in any language.
-  Result<> write_tables(const Job& job) {
-    const CollectiveTable table = match_collectives(job);
-    if (options_.sqlite)
-      TRY(write_flight_sqlite(job, table, *options_.sqlite));
-    if (session_.options().json) {
-      Output out([this](std::string_view piece) { session_.print(piece); });
-      write_flight_json(job, table, out);
-    }
-    return {};
   }
 
   Result<> save(const Job& job, const ClassicAnalysis& analysis) const {

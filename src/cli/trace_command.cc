@@ -93,8 +93,10 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
       .logs = options.logs};
   const Investigation found = TRY(investigate(evidence, session.context()));
   progress.finish();
-  if (!options.sqlite.empty())
-    TRY(write_flight_sqlite(found.job, options.sqlite));
+  if (!options.sqlite.empty()) {
+    const Matching matching(found.job, session.context());
+    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite));
+  }
   if (options.nodes) {
     write_nodes(found.job, found.verdict, session);
     return exit_for(is_problem(found.verdict));

@@ -49,7 +49,7 @@ Result<Verdict> judge(const SyntheticJob& made) {
   TRY(made.write(folder.path(), /*with_truth=*/false));
   const std::string path = folder.path();
   const Job job = TRY(load_job(std::span(&path, 1), {}, {}));
-  return diagnose(job);
+  return diagnose(Matching(job));
 }
 
 class Report {

@@ -1,23 +1,18 @@
 // torchfrtrace takes the first entry of the first rank, looks for its partners
 // in the lists of all others, and removes what it found, until all lists are
 // empty. We walk in the same order, so that the report and the tables come out
-// in its order, but find the partners in an index by group and sequence
-// number, which makes it linear in the entries.
+// in its order, but read from the table of collectives what belongs together
+// and who differs, as everything else does.
 //
-// Who is at fault is decided by three rules of ours. Ranks that differ are
-// compared with the majority, not with the first rank. A rank that is missing
-// in one group because it waits in another is not accused: see ClassicBlame.
-// And an entry that others have finished is not missing on a rank whose dump
-// was taken earlier.
+// Two rules of ours decide who is reported. Ranks that differ are compared with
+// the majority, not with the first rank. And a rank that is missing in one
+// group because it waits in another is not accused: see ClassicBlame.
 #include "flight/classic/analysis.h"
 
 #include <algorithm>
-#include <charconv>
-#include <set>
 
+#include "flight/classic/alignment.h"
 #include "flight/classic/blame.h"
-#include "flight/classic/calls.h"
-#include "flight/classic/index.h"
 #include "flight/classic/judge.h"
 
 namespace postflight {
@@ -38,44 +33,40 @@ std::vector<GroupId> groups_in_order(const Job& job) {
 
 class Walk {
  public:
-  Walk(const Job& job, const ClassicOptions& options)
-      : job_(job),
+  Walk(const Matching& matching, const CollectiveTable& table,
+       const ClassicOptions& options)
+      : job_(matching.job()),
         options_(options),
-        calls_(job),
-        index_(job, calls_),
-        judge_(job, calls_, index_),
-        blame_(job, index_, judge_),
-        mismatches_(job.groups.size(), 0),
-        given_up_(job.groups.size(), false) {}
+        table_(table),
+        judge_(matching, table),
+        blame_(matching, judge_),
+        visited_(table.collectives.size(), false),
+        mismatches_(job_.groups.size(), 0),
+        given_up_(job_.groups.size(), false) {}
 
   ClassicAnalysis run() {
     analysis_.groups = groups_in_order(job_);
-    for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank) {
-      const Entries& entries = job_.ranks[rank].entries;
-      for (std::uint32_t i = 0; i < entries.size(); ++i)
-        visit(rank, i, job_.tables.call(entries.call(i)).group);
-    }
+    const std::vector<std::uint32_t> starts = aligned_starts(job_);
+    for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank)
+      for (std::uint32_t i = starts[rank]; i < job_.ranks[rank].entries.size();
+           ++i)
+        visit(rank, i);
     return std::move(analysis_);
   }
 
  private:
-  void visit(std::uint32_t rank, std::uint32_t entry, GroupId group) {
+  void visit(std::uint32_t rank, std::uint32_t entry) {
+    const std::uint32_t row = judge_.row_of(rank, entry);
+    if (row == ClassicJudge::kNone || visited_[row])
+      return;
+    const GroupId group = table_.collectives[row].group;
     if (given_up_[group.value])
       return;
-    const ClassicPlace place = index_.place(rank, entry);
-    if (place.is_step()) {
-      const ClassicStep& step =
-          index_.traces(group)[place.trace].steps[place.number];
-      if (!step.taken)
-        add(judge_.collective(group, step.sequence), group);
-    } else if (place.is_message()) {
-      if (!index_.message(place.number).taken)
-        add(judge_.message(place.number), group);
-    }
+    visited_[row] = true;
+    add(judge_.judge(row, rank), group);
   }
 
   void add(ClassicJudgement judgement, GroupId group) {
-    judge_.take(judgement);
     note_unfinished(judgement);
     ClassicCollective collective = {
         .group = group,
@@ -111,9 +102,12 @@ class Walk {
     ClassicUnfinished found;
     std::int64_t oldest = 0;
     for (const ClassicJoined& joined : judgement.joined) {
-      if (!joined.pending)
+      // An operation that was never launched reads completed.
+      const Entries& entries = job_.ranks[joined.shown.rank].entries;
+      if (!joined.pending ||
+          entries.state(joined.shown.entry) == State::kCompleted)
         continue;
-      const std::int64_t created = entry_at(job_, joined.shown).created;
+      const std::int64_t created = entries.created(joined.shown.entry);
       if (found.ranks.empty() || created < oldest) {
         oldest = created;
         found.where = joined.shown;
@@ -129,10 +123,10 @@ class Walk {
 
   const Job& job_;
   const ClassicOptions& options_;
-  ClassicCalls calls_;
-  ClassicIndex index_;
+  const CollectiveTable& table_;
   ClassicJudge judge_;
   ClassicBlame blame_;
+  std::vector<bool> visited_;             // rows of the table
   std::vector<std::int64_t> mismatches_;  // by group
   std::vector<bool> given_up_;
   std::int64_t oldest_ = 0;
@@ -141,22 +135,10 @@ class Walk {
 
 }  // namespace
 
-std::string_view mismatch_name(ClassicMismatch mismatch) {
-  switch (mismatch) {
-    case ClassicMismatch::kType:
-      return "COLLECTIVE_TYPE_MISMATCH";
-    case ClassicMismatch::kSize:
-      return "SIZE_OR_SYNTAX_MISMATCH";
-    case ClassicMismatch::kState:
-      return "COLLECTIVE_STATE_MISMATCH";
-    case ClassicMismatch::kDtype:
-      return "COLLECTIVE_DTYPE_MISMATCH";
-  }
-  return "";
-}
-
-ClassicAnalysis analyze_classic(const Job& job, const ClassicOptions& options) {
-  return Walk(job, options).run();
+ClassicAnalysis analyze_classic(const Matching& matching,
+                                const CollectiveTable& table,
+                                const ClassicOptions& options) {
+  return Walk(matching, table, options).run();
 }
 
 std::vector<Rank> expected_ranks(const Job& job,

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "flight/classic/problem.h"
+#include "flight/matching/collective_table.h"
 #include "flight/model/job.h"
 
 namespace postflight {
@@ -16,45 +18,6 @@ namespace postflight {
 struct ClassicOptions {
   // A group with more mismatches than this is given up.
   std::int64_t mismatch_cap = 10;
-};
-
-// How an entry differs from that of the majority.
-enum class ClassicMismatch : std::uint8_t { kType, kSize, kState, kDtype };
-
-// "COLLECTIVE_TYPE_MISMATCH", as torchfrtrace calls it.
-std::string_view mismatch_name(ClassicMismatch mismatch);
-
-// One entry of one rank.
-struct ClassicEntry {
-  std::uint32_t rank = 0;   // index into Job::ranks
-  std::uint32_t entry = 0;  // index into its entries
-
-  bool operator==(const ClassicEntry&) const = default;
-};
-
-struct ClassicError {
-  ClassicEntry where;
-  ClassicMismatch mismatch = ClassicMismatch::kType;
-  std::string text;  // quotes bytes of a file; may be empty
-};
-
-enum class ClassicProblemKind : std::uint8_t {
-  kMissingRanks,  // not all ranks joined
-  kNumel,         // all_to_all: the sums of inputs and outputs differ
-  kErrors,        // operation, sizes, types or states differ
-  kMissingDumps,  // can't be decided: members left no dump, or it was cut off
-};
-
-struct ClassicProblem {
-  ClassicProblemKind kind = ClassicProblemKind::kErrors;
-  // False: those who are missing wait for somebody else themselves.
-  bool reported = true;
-  std::vector<Rank> missing = {};       // all who have not joined
-  std::vector<Rank> accused = {};       // of those, who wait for nobody
-  std::vector<Rank> without_dump = {};  // members whose part can't be known
-  std::vector<ClassicError> errors = {};
-  std::int64_t input_numel = 0;  // kNumel
-  std::int64_t output_numel = 0;
 };
 
 // What the ranks of a group did under one sequence number, or a send and its
@@ -98,15 +61,12 @@ struct ClassicAnalysis {
   }
 };
 
-ClassicAnalysis analyze_classic(const Job& job,
+ClassicAnalysis analyze_classic(const Matching& matching,
+                                const CollectiveTable& table,
                                 const ClassicOptions& options = {});
 
 // Who should take part, in order.
 std::vector<Rank> expected_ranks(const Job& job,
                                  const ClassicCollective& collective);
-
-inline Entry entry_at(const Job& job, ClassicEntry where) {
-  return job.ranks[where.rank].entries[where.entry];
-}
 
 }  // namespace postflight

@@ -5,10 +5,22 @@
 #include <utility>
 
 namespace postflight {
+namespace {
 
-ClassicBlame::ClassicBlame(const Job& job, const ClassicIndex& index,
-                           const ClassicJudge& judge)
-    : job_(job), standings_(job.ranks.size(), Standing::kInCircle) {
+// Whether the rank waits in something that its recorder has no entry of: gloo
+// counts messages, but does not list them.
+bool waits_unrecorded(const Matching& matching, const RankDump& dump) {
+  return !dump.entries.empty() &&
+         matching.operation(dump.entries.call(0)).backend == "gloo" &&
+         std::ranges::any_of(dump.statuses, [](const GroupStatus& status) {
+           return status.last_enqueued > status.last_completed;
+         });
+}
+
+}  // namespace
+
+ClassicBlame::ClassicBlame(const Matching& matching, const ClassicJudge& judge)
+    : job_(matching.job()), standings_(job_.ranks.size(), Standing::kInCircle) {
   // An operation that ranks wait in, and whom it waits for.
   struct Wait {
     std::vector<std::uint32_t> waiting;
@@ -17,34 +29,25 @@ ClassicBlame::ClassicBlame(const Job& job, const ClassicIndex& index,
     bool ends_here = false;  // nobody is missing, or one without a dump
   };
   std::vector<Wait> waits;
-  // By group and sequence number, or by the lower number of two messages.
-  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> known;
-  const auto key_of = [&](std::uint32_t rank) {
-    const std::uint32_t entry = index.oldest_pending(rank);
-    const ClassicPlace place = index.place(rank, entry);
-    if (place.is_message())
-      return std::pair<std::int64_t, std::int64_t>(
-          -1, std::min(place.number, index.message(place.number).partner));
-    const Entries& entries = job.ranks[rank].entries;
-    const GroupId group = job.tables.call(entries.call(entry)).group;
-    return std::pair<std::int64_t, std::int64_t>(group.value,
-                                                 entries.sequence(entry));
-  };
+  std::map<std::uint32_t, std::size_t> known;  // by row of the table
   const auto rank_number = [&](Rank rank) {
-    return static_cast<std::uint32_t>(job.find(rank) - job.ranks.data());
+    return static_cast<std::uint32_t>(job_.find(rank) - job_.ranks.data());
   };
 
   std::vector<std::uint32_t> resolved;
-  for (std::uint32_t rank = 0; rank < job.ranks.size(); ++rank) {
-    if (index.oldest_pending(rank) == ClassicPlace::kNone) {
-      standings_[rank] =
-          index.waits_unrecorded(rank) ? Standing::kHeldUp : Standing::kFree;
+  for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    const std::uint32_t entry = judge.oldest_pending(rank);
+    if (entry == ClassicJudge::kNone) {
+      standings_[rank] = waits_unrecorded(matching, job_.ranks[rank])
+                             ? Standing::kHeldUp
+                             : Standing::kFree;
       resolved.push_back(rank);
       continue;
     }
-    const auto [found, is_new] = known.try_emplace(key_of(rank), waits.size());
+    const auto [found, is_new] =
+        known.try_emplace(judge.row_of(rank, entry), waits.size());
     if (is_new) {
-      const ClassicJudgement judgement = judge.oldest_pending(rank);
+      const ClassicJudgement judgement = judge.judge(found->first, rank);
       Wait wait;
       const auto& problem = judgement.problem;
       if (problem) {
@@ -68,7 +71,7 @@ ClassicBlame::ClassicBlame(const Job& job, const ClassicIndex& index,
   }
 
   // From those who wait for nobody back to all who wait for them.
-  std::vector<std::vector<std::size_t>> waits_for(job.ranks.size());
+  std::vector<std::vector<std::size_t>> waits_for(job_.ranks.size());
   for (std::size_t i = 0; i < waits.size(); ++i)
     for (const std::uint32_t missing : waits[i].missing)
       waits_for[missing].push_back(i);

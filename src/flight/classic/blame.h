@@ -14,8 +14,7 @@ namespace postflight {
 // accused, not the many.
 class ClassicBlame {
  public:
-  ClassicBlame(const Job& job, const ClassicIndex& index,
-               const ClassicJudge& judge);
+  ClassicBlame(const Matching& matching, const ClassicJudge& judge);
 
   // Of those who have not joined what `joined` others did.
   std::vector<Rank> accused(const std::vector<Rank>& missing,

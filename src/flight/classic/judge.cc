@@ -1,8 +1,7 @@
 #include "flight/classic/judge.h"
 
 #include <algorithm>
-#include <charconv>
-#include <map>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -15,198 +14,228 @@ namespace {
 // this long after its peers were done had the time to be done too.
 constexpr std::int64_t kSameMoment = 1'000'000'000;  // nanoseconds
 
-const GroupStatus* status_of(const RankDump& dump, std::int64_t local_group) {
-  const auto found =
-      std::ranges::find(dump.statuses, local_group, &GroupStatus::local_group);
-  return found == dump.statuses.end() ? nullptr : &*found;
+// A difference between two calls, in torchfrtrace's words.
+struct ClassicDifference {
+  ClassicMismatch mismatch = ClassicMismatch::kType;
+  std::string text;
+};
+
+ClassicDifference difference_between(const Job& job, const Operation& expected,
+                                     const Operation& found,
+                                     const Call& expected_call,
+                                     const Call& found_call,
+                                     Difference difference) {
+  const Tables& tables = job.tables;
+  if (expected.name != found.name)
+    return {ClassicMismatch::kType,
+            fmt::format("Expected collective type: '{}' does not match found "
+                        "collective type: '{}'",
+                        expected.name, found.name)};
+  if (difference == Difference::kDtypes)
+    return {ClassicMismatch::kDtype,
+            fmt::format("Expected dtypes: '{}' does not match found dtype: "
+                        "'{}/{}/{}'",
+                        dtype_set_text(tables, expected_call.input_dtypes),
+                        dtype_set_text(tables, expected_call.output_dtypes),
+                        dtype_set_text(tables, found_call.input_dtypes),
+                        dtype_set_text(tables, found_call.output_dtypes))};
+  const bool inputs = expected_call.inputs != found_call.inputs;
+  const std::string_view side = inputs ? "input" : "output";
+  return {
+      ClassicMismatch::kSize,
+      fmt::format(
+          "Expected {0} sizes: '{1}' does not match found {0} sizes: '{2}'",
+          side,
+          sizes_text(tables,
+                     inputs ? expected_call.inputs : expected_call.outputs),
+          sizes_text(tables, inputs ? found_call.inputs : found_call.outputs))};
 }
 
-// Before version 2.4 the sizes of all_to_all are not recorded.
-bool has_all_to_all_sizes(std::string_view version) {
-  const char* const end = version.data() + version.size();
-  int major = 0;
-  int minor = 0;
-  const auto [dot, error] = std::from_chars(version.data(), end, major);
-  if (error != std::errc() || dot == end ||
-      std::from_chars(dot + 1, end, minor).ec != std::errc())
-    return true;
-  return major > 2 || minor > 3;
+// A call whose own sizes contradict each other on `members` ranks.
+std::string contradiction_text(const Calls& calls, CallId id,
+                               std::size_t members) {
+  const bool gathers = calls.operation(id).kind == OperationKind::kAllGather;
+  return gathers ? fmt::format(
+                       "Found input numel '{} * pg size {}' does not "
+                       "match output numel '{}'",
+                       calls.input_numel(id), members, calls.output_numel(id))
+                 : fmt::format(
+                       "Found input numel '{}' does not match output "
+                       "numel '{} * pg size {}'",
+                       calls.input_numel(id), calls.output_numel(id), members);
 }
 
 }  // namespace
 
-std::vector<ClassicJoined> ClassicJudge::joined(GroupId group,
-                                                std::int64_t sequence) const {
-  std::vector<ClassicJoined> found;
-  std::vector<ClassicTrace>& traces = index_.traces(group);
-  found.reserve(traces.size());
-  for (std::uint32_t i = 0; i < traces.size(); ++i)
-    if (const ClassicStep* const step = traces[i].find(sequence))
-      found.push_back(
-          {.shown = {traces[i].rank, traces[i].entries[step->first]},
-           .trace = i,
-           .step = static_cast<std::uint32_t>(step - traces[i].steps.data()),
-           .pending = step->pending != 0});
+ClassicJudge::ClassicJudge(const Matching& matching,
+                           const CollectiveTable& table)
+    : matching_(matching), table_(table), job_(matching.job()) {
+  for (const RankDump& dump : job_.ranks)
+    rows_.emplace_back(dump.entries.size(), kNone);
+  for (std::uint32_t row = 0; row < table.collectives.size(); ++row) {
+    const Collective& collective = table.collectives[row];
+    for (std::uint64_t i = 0; i < collective.match_count; ++i) {
+      const Match& match = table.matches[collective.first_match + i];
+      rows_[match.rank][match.entry] = row;
+    }
+  }
+  for (std::uint32_t g = 0; g < job_.groups.size(); ++g)
+    has_incomplete_.push_back(std::ranges::any_of(matching.lanes({g}),
+                                                  [](const Lane& lane) {
+                                                    return lane.dump !=
+                                                               nullptr &&
+                                                           !lane.dump->complete;
+                                                  })
+                                  ? 1
+                                  : 0);
+  find_oldest_pending();
+}
+
+void ClassicJudge::find_oldest_pending() {
+  oldest_pending_.assign(job_.ranks.size(), kNone);
+  for (std::uint32_t g = 0; g < job_.groups.size(); ++g)
+    for (const Lane& lane : matching_.lanes({g}))
+      if (const Slot* const slot = lane.first_pending()) {
+        std::uint32_t& oldest = oldest_pending_[static_cast<std::size_t>(
+            lane.dump - job_.ranks.data())];
+        oldest = std::min(oldest, slot->entry);
+      }
+  for (std::uint32_t r = 0; r < job_.ranks.size(); ++r) {
+    const auto transfers = matching_.transfers(r);
+    const auto found = std::ranges::find(transfers, false, &Transfer::done);
+    if (found != transfers.end())
+      oldest_pending_[r] = std::min(oldest_pending_[r], found->entry);
+  }
+}
+
+ClassicJudgement ClassicJudge::judge(std::uint32_t row,
+                                     std::uint32_t rank) const {
+  const Collective& collective = table_.collectives[row];
+  return collective.message ? message(collective, rank)
+                            : this->collective(collective);
+}
+
+std::vector<ClassicJudge::Party> ClassicJudge::parties(
+    const Collective& row) const {
+  std::vector<Party> found;
+  found.reserve(row.joined);
+  const Party all =
+      Party(table_.matches).subspan(row.first_match, row.match_count);
+  for (std::size_t at = 0; at < all.size();) {
+    std::size_t end = at + 1;
+    while (end < all.size() && all[end].rank == all[at].rank)
+      ++end;
+    found.push_back(all.subspan(at, end - at));
+    at = end;
+  }
   return found;
 }
 
-// A rank counts its operations of a group one by one: below its last number
-// none is missing, it was just not kept.
-bool ClassicJudge::may_have_joined(std::uint32_t rank,
-                                   const ClassicTrace* trace,
-                                   std::int64_t sequence,
-                                   std::int64_t local_group) const {
-  const RankDump& dump = job_.ranks[rank];
-  const bool has_steps = trace != nullptr && !trace->steps.empty();
-  if (has_steps && sequence < trace->last_sequence())
-    return true;
-  if (!index_.is_cut(rank) && !dump.entries.empty())
-    return false;
-  // The dump may list active operations only. The status mixes up collectives
-  // and messages, so it tells nothing where there are both.
-  const GroupStatus* const status = status_of(dump, local_group);
-  if (status != nullptr && (trace == nullptr || !trace->point_to_point))
-    return status->last_enqueued >= sequence;
-  return !has_steps && index_.is_cut(rank);
-}
-
-// Whether somebody has certainly finished, so that all must have joined. An
-// operation that was never launched reads completed too; the status of its
-// group then still has an older number.
-bool ClassicJudge::others_are_done(
-    GroupId group, std::int64_t sequence,
-    const std::vector<ClassicJoined>& joined) const {
-  return std::ranges::any_of(joined, [&](const ClassicJoined& one) {
-    const ClassicTrace& trace = index_.traces(group)[one.trace];
-    const ClassicStep& step = trace.steps[one.step];
-    const Entry entry =
-        entry_at(job_, {one.shown.rank, trace.entries_of(step).back()});
-    if (entry.state != State::kCompleted || !entry.retired ||
-        trace.point_to_point || calls_.facts(entry.call).rooted)
-      return false;
-    const GroupStatus* const status =
-        status_of(job_.ranks[one.shown.rank], job_.call(entry).local_group);
-    return status != nullptr && status->last_completed >= sequence;
-  });
-}
-
 ClassicJudge::Absent ClassicJudge::absent(
-    GroupId group, std::int64_t sequence,
-    const std::vector<ClassicJoined>& joined) const {
+    const Collective& row, std::span<const Party> parties) const {
   Absent absent;
-  absent.without_dump = index_.without_dump(group);
-  const std::vector<ClassicTrace>& traces = index_.traces(group);
-  const std::vector<std::uint32_t>& silent = index_.silent(group);
-  if (joined.size() == traces.size() && silent.empty())
+  if (row.earlier || (row.absent == 0 && row.without_dump == 0 &&
+                      has_incomplete_[row.group.value] == 0))
     return absent;
-  const std::int64_t local_group =
-      job_.tables.call(call_of(joined.front().shown)).local_group;
-  std::optional<bool> done;
-  const auto add = [&](std::uint32_t rank, const ClassicTrace* trace) {
-    const RankDump& dump = job_.ranks[rank];
-    if (!job_.group(group).has(dump.rank))
-      return;
-    if (may_have_joined(rank, trace, sequence, local_group)) {
-      absent.unknown = true;
-    } else if (!dump.complete) {
-      absent.without_dump.push_back(dump.rank);
-    } else {
-      if (!done)
-        done = others_are_done(group, sequence, joined);
-      if (*done)
-        absent.unknown = true;
-      else
-        absent.missing.push_back(dump.rank);
-    }
-  };
-  auto next = joined.begin();
-  for (const ClassicTrace& trace : traces)
-    if (next != joined.end() && next->shown.rank == trace.rank)
+  auto next = parties.begin();
+  for (const Lane& lane : matching_.lanes(row.group)) {
+    if (next != parties.end() &&
+        job_.ranks[next->front().rank].rank == lane.rank) {
       ++next;
-    else
-      add(trace.rank, &trace);
-  for (const std::uint32_t rank : silent)
-    add(rank, nullptr);
-  std::ranges::sort(absent.missing);
-  std::ranges::sort(absent.without_dump);
+      continue;
+    }
+    const Presence found = presence(lane, row.sequence);
+    if (found == Presence::kAbsent)
+      absent.missing.push_back(lane.rank);
+    else if (found == Presence::kNoDump ||
+             (found == Presence::kUnknown && !lane.dump->complete))
+      absent.without_dump.push_back(lane.rank);
+  }
   return absent;
 }
 
-// Whoever differs from the majority; among equals from the first rank.
-std::vector<ClassicError> ClassicJudge::compare_shown(
-    std::size_t members, ClassicJudgement& judgement) const {
-  const std::vector<ClassicJoined>& joined = judgement.joined;
-  const CallId first = call_of(joined.front().shown);
-  judgement.shown = joined.front().shown;
-  std::vector<ClassicError> errors;
-  const bool alike = std::ranges::all_of(joined, [&](const ClassicJoined& one) {
-    const CallId call = call_of(one.shown);
-    return call == first || calls_.facts(call).key == calls_.facts(first).key;
-  });
-  if (!alike) {
-    const auto as_tuple = [](const ClassicCallKey& key) {
-      return std::tuple(key.type, key.inputs, key.outputs, key.input_dtypes,
-                        key.output_dtypes);
-    };
-    using Tuple = decltype(as_tuple(ClassicCallKey()));
-    std::map<Tuple, std::size_t> votes;
-    std::size_t most = 0;
-    for (const ClassicJoined& one : joined)
-      most = std::max(most,
-                      ++votes[as_tuple(calls_.facts(call_of(one.shown)).key)]);
-    const auto chosen =
-        std::ranges::find_if(joined, [&](const ClassicJoined& one) {
-          return votes[as_tuple(calls_.facts(call_of(one.shown)).key)] == most;
-        });
-    judgement.shown = chosen->shown;
+std::vector<ClassicError> ClassicJudge::differences(
+    const Collective& row, std::span<const Party> parties,
+    ClassicJudgement& judgement) const {
+  // What is compared: the operation of a batch in which they differ, else its
+  // end; the first if it was not joined by all.
+  const Disagreement* const found =
+      row.disagreement == Collective::kNone
+          ? nullptr
+          : &table_.disagreements[row.disagreement];
+  std::size_t position = judgement.problem ? 0 : ~std::size_t{0};
+  if (found != nullptr)
+    position = found->position;
+  const Party* shown = nullptr;
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    const Party& party = parties[i];
+    judgement.joined[i].shown.entry =
+        party[std::min(position, party.size() - 1)].entry;
+    if (shown == nullptr && party.front().agrees)
+      shown = &party;
   }
-  const CallId expected = call_of(judgement.shown);
-  const std::optional<ClassicCallDifference> contradiction =
-      calls_.contradiction(expected, members);
-  if (alike && !contradiction)
+  const auto shown_place =
+      static_cast<std::size_t>(shown == nullptr ? 0 : shown - parties.data());
+  judgement.shown = judgement.joined[shown_place].shown;
+  std::vector<ClassicError> errors;
+  if (found == nullptr)
     return errors;
-  for (const ClassicJoined& one : joined) {
-    const CallId found = call_of(one.shown);
-    if (!(calls_.facts(found).key == calls_.facts(expected).key)) {
-      ClassicCallDifference difference = calls_.difference(expected, found);
+  const CallId expected = call_of(judgement.shown);
+  const std::size_t members = job_.group(row.group).members.size();
+  // Nobody differs from the others, but the call can't be right.
+  const bool contradicts = !found->blocks && found->differing.empty();
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    const ClassicEntry where = judgement.joined[i].shown;
+    if (contradicts) {
       errors.push_back(
-          {one.shown, difference.mismatch, std::move(difference.text)});
-    } else if (contradiction) {
+          {where, ClassicMismatch::kSize,
+           contradiction_text(matching_.calls(), expected, members)});
+    } else if (!parties[i].front().agrees) {
+      const CallId call = call_of(where);
+      ClassicDifference difference = difference_between(
+          job_, matching_.operation(expected), matching_.operation(call),
+          job_.tables.call(expected), job_.tables.call(call),
+          found->difference);
       errors.push_back(
-          {one.shown, contradiction->mismatch, contradiction->text});
+          {where, difference.mismatch, std::move(difference.text)});
     }
   }
   return errors;
 }
 
+bool ClassicJudge::has_finished(const Collective& row,
+                                const ClassicJoined& one) const {
+  const Lane* const lane =
+      matching_.lane(row.group, job_.ranks[one.shown.rank].rank);
+  const Slot* const slot = lane == nullptr ? nullptr : lane->find(row.sequence);
+  return slot != nullptr && matching_.proves_all_joined(*lane, *slot);
+}
+
 // Whether the rank's oldest operation is one that others finished long ago.
 bool ClassicJudge::is_stalled(const ClassicJoined& joined,
                               std::int64_t finished) const {
-  if (index_.oldest_pending(joined.shown.rank) != joined.shown.entry)
-    return false;
-  std::int64_t newest = 0;
-  const Entries& entries = job_.ranks[joined.shown.rank].entries;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Entry entry = entries[i];
-    newest = std::max({newest, entry.created, entry.started, entry.completed});
-  }
-  return newest - kSameMoment >= finished;
+  return oldest_pending_[joined.shown.rank] == joined.shown.entry &&
+         matching_.latest(joined.shown.rank) - kSameMoment >= finished;
 }
 
 // A rank whose operation has not started while that of others has, or that
 // has not finished what others have, has a stalled device.
 std::vector<ClassicError> ClassicJudge::compare_states(
-    ClassicJudgement& judgement) const {
+    const Collective& row, ClassicJudgement& judgement) const {
   std::vector<ClassicError> errors;
   const Entry first = entry_at(job_, judgement.joined.front().shown);
-  const ClassicCallFacts& facts = calls_.facts(first.call);
-  if (facts.rooted || facts.gloo || facts.kind == OperationKind::kCoalesced)
+  const Operation& operation = matching_.operation(first.call);
+  if (row.earlier || operation.may_end_early() || !matching_.completes(first) ||
+      operation.kind == OperationKind::kCoalesced)
     return errors;
   const ClassicJoined* best = nullptr;
   State furthest = State::kScheduled;
   bool differ = false;
+  const auto state_of = [&](const ClassicJoined& one) {
+    return job_.ranks[one.shown.rank].entries.state(one.shown.entry);
+  };
   for (const ClassicJoined& one : judgement.joined) {
-    const State state = entry_at(job_, one.shown).state;
+    const State state = state_of(one);
     if (state == State::kUnknown)
       return errors;
     differ = differ || state != first.state;
@@ -220,10 +249,9 @@ std::vector<ClassicError> ClassicJudge::compare_states(
   std::int64_t finished = 0;
   if (furthest == State::kCompleted) {
     for (const ClassicJoined& one : judgement.joined) {
-      const Entry entry = entry_at(job_, one.shown);
-      if (others_are_done(judgement.group, entry.sequence, {one}) &&
-          (finished == 0 || entry.completed < finished)) {
-        finished = entry.completed;
+      const std::int64_t end = entry_at(job_, one.shown).completed;
+      if (has_finished(row, one) && (finished == 0 || end < finished)) {
+        finished = end;
         best = &one;
       }
     }
@@ -231,11 +259,11 @@ std::vector<ClassicError> ClassicJudge::compare_states(
       return errors;
   }
   for (const ClassicJoined& one : judgement.joined) {
-    const State state = entry_at(job_, one.shown).state;
+    const State state = state_of(one);
     const bool late =
         furthest == State::kStarted
             ? state == State::kScheduled && one.pending &&
-                  index_.oldest_pending(one.shown.rank) == one.shown.entry
+                  oldest_pending_[one.shown.rank] == one.shown.entry
             : one.pending && is_stalled(one, finished);
     if (late)
       errors.push_back(
@@ -248,153 +276,106 @@ std::vector<ClassicError> ClassicJudge::compare_states(
   return errors;
 }
 
-std::vector<ClassicError> ClassicJudge::compare(
-    GroupId group, ClassicJudgement& judgement) const {
-  const std::vector<ClassicTrace>& traces = index_.traces(group);
-  std::uint32_t count = 1;
-  for (const ClassicJoined& one : judgement.joined)
-    count =
-        std::max<std::uint32_t>(count, traces[one.trace].steps[one.step].count);
-  judgement.batch = count > 1;
-  const std::size_t members = job_.group(group).members.size();
-  if (!judgement.batch) {
-    std::vector<ClassicError> errors = compare_shown(members, judgement);
-    return errors.empty() ? compare_states(judgement) : std::move(errors);
-  }
-  // One operation of the batch after the other; the states of those inside
-  // mean nothing.
-  for (std::uint32_t i = 0; i < count; ++i) {
-    for (ClassicJoined& one : judgement.joined) {
-      const ClassicTrace& trace = traces[one.trace];
-      const ClassicStep& step = trace.steps[one.step];
-      one.shown.entry =
-          trace.entries_of(step)[std::min<std::uint32_t>(i, step.count - 1)];
-    }
-    std::vector<ClassicError> errors = compare_shown(members, judgement);
-    if (!errors.empty())
-      return errors;
-    // Of a batch that was not joined, the first operation is spoken of.
-    if (judgement.problem)
-      break;
-  }
-  return {};
-}
-
-ClassicJudgement ClassicJudge::collective(GroupId group,
-                                          std::int64_t sequence) const {
+ClassicJudgement ClassicJudge::collective(const Collective& row) const {
+  const std::vector<Party> parties = this->parties(row);
   ClassicJudgement judgement;
-  judgement.group = group;
-  judgement.joined = joined(group, sequence);
-  Absent absent = this->absent(group, sequence, judgement.joined);
-  const bool incomplete =
-      !absent.missing.empty() || !absent.without_dump.empty();
-  if (incomplete)
+  for (const Party& party : parties) {
+    judgement.joined.push_back(
+        {.shown = {party.front().rank, party.front().entry},
+         .pending = !party.front().done});
+    judgement.batch |= party.size() > 1;
+  }
+  Absent absent = this->absent(row, parties);
+  if (!absent.missing.empty() || !absent.without_dump.empty())
     judgement.problem = ClassicProblem{
         .kind = absent.without_dump.empty() ? ClassicProblemKind::kMissingRanks
                                             : ClassicProblemKind::kMissingDumps,
         .missing = std::move(absent.missing),
         .without_dump = std::move(absent.without_dump)};
-  std::vector<ClassicError> errors = compare(group, judgement);
-  if (!errors.empty()) {
+  std::vector<ClassicError> errors = differences(row, parties, judgement);
+  if (errors.empty() && !judgement.batch && row.difference == Difference::kNone)
+    errors = compare_states(row, judgement);
+  if (row.blocks && row.difference == Difference::kSizes &&
+      matching_.operation(row.call).kind == OperationKind::kAllToAll) {
+    ClassicProblem numel = {.kind = ClassicProblemKind::kNumel};
+    const auto add = [](std::int64_t& sum, std::int64_t more) {
+      if (__builtin_add_overflow(sum, more, &sum))
+        sum = std::numeric_limits<std::int64_t>::max();
+    };
+    for (const ClassicJoined& one : judgement.joined) {
+      add(numel.input_numel, matching_.calls().input_numel(call_of(one.shown)));
+      add(numel.output_numel,
+          matching_.calls().output_numel(call_of(one.shown)));
+    }
+    judgement.shown = judgement.joined.front().shown;
+    numel.errors.push_back({judgement.shown, ClassicMismatch::kSize, ""});
+    judgement.problem = std::move(numel);
+  } else if (!errors.empty()) {
     if (!judgement.problem)
       judgement.problem.emplace();
     if (judgement.problem->kind != ClassicProblemKind::kMissingRanks)
       judgement.problem->kind = ClassicProblemKind::kErrors;
     judgement.problem->errors = std::move(errors);
-    return judgement;
-  }
-  const CallId call = call_of(judgement.shown);
-  if (incomplete || absent.unknown ||
-      calls_.facts(call).kind != OperationKind::kAllToAll ||
-      !has_all_to_all_sizes(
-          job_.text(job_.ranks[judgement.shown.rank].version)))
-    return judgement;
-  ClassicProblem numel = {.kind = ClassicProblemKind::kNumel};
-  for (const ClassicJoined& one : judgement.joined) {
-    const auto add = [](std::int64_t& sum, std::int64_t more) {
-      if (__builtin_add_overflow(sum, more, &sum))
-        sum = std::numeric_limits<std::int64_t>::max();
-    };
-    add(numel.input_numel, calls_.input_numel(call_of(one.shown)));
-    add(numel.output_numel, calls_.output_numel(call_of(one.shown)));
-  }
-  if (numel.input_numel != numel.output_numel) {
-    numel.errors.push_back({judgement.shown, ClassicMismatch::kSize, ""});
-    judgement.problem = std::move(numel);
   }
   return judgement;
 }
 
-ClassicJudgement ClassicJudge::message(std::uint32_t number) const {
-  const ClassicMessage& message = index_.message(number);
-  const Rank own = job_.ranks[message.where.rank].rank;
+ClassicJudgement ClassicJudge::message(const Collective& row,
+                                       std::uint32_t rank) const {
+  const Party matches =
+      Party(table_.matches).subspan(row.first_match, row.match_count);
+  const Match& own =
+      matches.front().rank == rank ? matches.front() : matches.back();
+  const Match& other =
+      &own == &matches.front() ? matches.back() : matches.front();
+  const auto transfers = matching_.transfers(own.rank);
+  const Transfer& transfer =
+      *std::ranges::lower_bound(transfers, own.entry, {}, &Transfer::entry);
+  const Rank own_rank = job_.ranks[own.rank].rank;
   ClassicJudgement judgement;
-  judgement.group = message.group;
-  judgement.shown = message.where;
   judgement.point_to_point = true;
-  judgement.peers[0] = own;
-  judgement.peers[1] = message.peer.value < 0 ? own : message.peer;
-  judgement.messages = {number};
-  judgement.joined = {{.shown = message.where, .pending = message.pending}};
-  judgement.evident = message.pending;
-  if (message.partner != ClassicMessage::kNone) {
-    const ClassicMessage& partner = index_.message(message.partner);
-    judgement.messages.push_back(message.partner);
+  judgement.shown = {own.rank, own.entry};
+  judgement.peers[0] = own_rank;
+  judgement.peers[1] = transfer.peer.value < 0 ? own_rank : transfer.peer;
+  for (const Match& match : matches)
     judgement.joined.push_back(
-        {.shown = partner.where, .pending = partner.pending});
-    std::ranges::sort(judgement.joined, {},
-                      [](const ClassicJoined& one) { return one.shown.rank; });
-    const ClassicMessage& send = message.send ? message : partner;
-    const ClassicMessage& receive = message.send ? partner : message;
-    if (calls_.same_message(call_of(send.where), call_of(receive.where)))
+        {.shown = {match.rank, match.entry}, .pending = !match.done});
+  std::ranges::sort(judgement.joined, {},
+                    [](const ClassicJoined& one) { return one.shown.rank; });
+  judgement.evident = !own.done;
+  if (matches.size() > 1) {
+    if (row.difference == Difference::kNone)
       return judgement;
-    const Call& expected = job_.tables.call(call_of(message.where));
-    const Call& found = job_.tables.call(call_of(partner.where));
+    const Call& expected = job_.tables.call(call_of(judgement.shown));
+    const ClassicEntry where = {other.rank, other.entry};
+    const Call& found = job_.tables.call(call_of(where));
+    const bool sizes = row.difference == Difference::kSizes;
+    const auto text = [&](const Call& call, bool inputs) {
+      return sizes
+                 ? sizes_text(job_.tables, inputs ? call.inputs : call.outputs)
+                 : dtype_set_text(job_.tables, inputs ? call.input_dtypes
+                                                      : call.output_dtypes);
+    };
     judgement.problem.emplace();
     judgement.problem->errors.push_back(
-        {partner.where, ClassicMismatch::kSize,
-         message.send
-             ? fmt::format("Expected input sizes: '{}' does not match found "
-                           "output sizes: '{}'",
-                           sizes_text(job_.tables, expected.inputs),
-                           sizes_text(job_.tables, found.outputs))
-             : fmt::format("Expected output sizes: '{}' does not match found "
-                           "input sizes: '{}'",
-                           sizes_text(job_.tables, expected.outputs),
-                           sizes_text(job_.tables, found.inputs))});
+        {where, sizes ? ClassicMismatch::kSize : ClassicMismatch::kDtype,
+         fmt::format("Expected {} {}: '{}' does not match found {} {}: '{}'",
+                     transfer.send ? "input" : "output",
+                     sizes ? "sizes" : "dtypes", text(expected, transfer.send),
+                     transfer.send ? "output" : "input",
+                     sizes ? "sizes" : "dtypes", text(found, !transfer.send))});
     return judgement;
   }
-  if (!message.judged)
-    return judgement;
-  const RankDump* const peer = job_.find(message.peer);
-  if (peer != nullptr && peer->complete)
+  const RankDump* const peer = job_.find(transfer.peer);
+  if (transfer.other == Presence::kAbsent)
     judgement.problem = ClassicProblem{
-        .kind = ClassicProblemKind::kMissingRanks, .missing = {message.peer}};
-  else if (message.pending)
+        .kind = ClassicProblemKind::kMissingRanks, .missing = {transfer.peer}};
+  else if (!own.done && transfer.peer.value >= 0 &&
+           (peer == nullptr || !peer->complete))
     judgement.problem =
         ClassicProblem{.kind = ClassicProblemKind::kMissingDumps,
-                       .without_dump = {message.peer}};
+                       .without_dump = {transfer.peer}};
   return judgement;
-}
-
-ClassicJudgement ClassicJudge::oldest_pending(std::uint32_t rank) const {
-  const std::uint32_t entry = index_.oldest_pending(rank);
-  const ClassicPlace place = index_.place(rank, entry);
-  if (place.is_message())
-    return message(place.number);
-  const GroupId group = job_.tables.call(call_of({rank, entry})).group;
-  return collective(
-      group, index_.traces(group)[place.trace].steps[place.number].sequence);
-}
-
-void ClassicJudge::take(const ClassicJudgement& judgement) const {
-  for (const std::uint32_t message : judgement.messages)
-    index_.message(message).taken = true;
-  if (judgement.point_to_point)
-    return;
-  std::vector<ClassicTrace>& traces = index_.traces(judgement.group);
-  for (const ClassicJoined& one : judgement.joined)
-    traces[one.trace].steps[one.step].taken = 1;
 }
 
 }  // namespace postflight

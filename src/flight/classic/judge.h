@@ -1,77 +1,84 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "flight/classic/calls.h"
-#include "flight/classic/index.h"
+#include "flight/classic/problem.h"
+#include "flight/matching/collective_table.h"
+#include "flight/matching/matching.h"
 
 namespace postflight {
 
 // A rank's part in a collective.
 struct ClassicJoined {
-  ClassicEntry shown;  // of a batch the entry that is spoken of
-  std::uint32_t trace = 0;
-  std::uint32_t step = 0;
+  ClassicEntry shown;  // of a batch the entry that is reported
   bool pending = false;
 };
 
-// What is to be said of one collective or message.
+// What torchfrtrace has to say about one collective or message.
 struct ClassicJudgement {
   ClassicEntry shown;
   std::vector<ClassicJoined> joined;  // in order of ranks
   bool batch = false;
   bool point_to_point = false;
   Rank peers[2] = {{}, {}};
-  std::vector<std::uint32_t> messages;  // of a point-to-point operation
-  GroupId group;
   std::optional<ClassicProblem> problem;
-  // A message that was sent and finished needs nobody to have taken it yet.
+  // A send that has finished does not need its receive yet.
   bool evident = true;
 };
 
-// Compares what the ranks of a group did under one number.
+// Puts rows of the table into torchfrtrace's terms.
 class ClassicJudge {
  public:
-  ClassicJudge(const Job& job, const ClassicCalls& calls, ClassicIndex& index)
-      : job_(job), calls_(calls), index_(index) {}
+  static constexpr std::uint32_t kNone = Collective::kNone;
 
-  ClassicJudgement collective(GroupId group, std::int64_t sequence) const;
-  ClassicJudgement message(std::uint32_t number) const;
-  // Of the rank's oldest pending operation; it must have one.
-  ClassicJudgement oldest_pending(std::uint32_t rank) const;
+  // Both must outlive it.
+  ClassicJudge(const Matching& matching, const CollectiveTable& table);
 
-  // Marks all that is part of it, so that it is judged once.
-  void take(const ClassicJudgement& judgement) const;
+  // The row that an entry belongs to; kNone if there is none.
+  std::uint32_t row_of(std::uint32_t rank, std::uint32_t entry) const {
+    return rows_[rank][entry];
+  }
+  // The entry of the oldest operation that the rank waits in; kNone if none.
+  std::uint32_t oldest_pending(std::uint32_t rank) const {
+    return oldest_pending_[rank];
+  }
+  // A message is told from the side of the rank that is given.
+  ClassicJudgement judge(std::uint32_t row, std::uint32_t rank) const;
 
  private:
+  // One rank's entries of a row.
+  using Party = std::span<const Match>;
   struct Absent {
     std::vector<Rank> missing;
     std::vector<Rank> without_dump;
-    bool unknown = false;
   };
 
-  std::vector<ClassicJoined> joined(GroupId group, std::int64_t sequence) const;
-  Absent absent(GroupId group, std::int64_t sequence,
-                const std::vector<ClassicJoined>& joined) const;
-  bool may_have_joined(std::uint32_t rank, const ClassicTrace* trace,
-                       std::int64_t sequence, std::int64_t local_group) const;
-  bool others_are_done(GroupId group, std::int64_t sequence,
-                       const std::vector<ClassicJoined>& joined) const;
-  // Sets who is spoken of, and lists who differs.
-  std::vector<ClassicError> compare(GroupId group,
-                                    ClassicJudgement& judgement) const;
-  std::vector<ClassicError> compare_shown(std::size_t members,
-                                          ClassicJudgement& judgement) const;
-  std::vector<ClassicError> compare_states(ClassicJudgement& judgement) const;
+  void find_oldest_pending();
+  std::vector<Party> parties(const Collective& row) const;
+  ClassicJudgement collective(const Collective& row) const;
+  ClassicJudgement message(const Collective& row, std::uint32_t rank) const;
+  Absent absent(const Collective& row, std::span<const Party> parties) const;
+  // Sets what is shown, and lists who differs.
+  std::vector<ClassicError> differences(const Collective& row,
+                                        std::span<const Party> parties,
+                                        ClassicJudgement& judgement) const;
+  std::vector<ClassicError> compare_states(const Collective& row,
+                                           ClassicJudgement& judgement) const;
+  bool has_finished(const Collective& row, const ClassicJoined& one) const;
   bool is_stalled(const ClassicJoined& joined, std::int64_t finished) const;
   CallId call_of(ClassicEntry where) const {
     return job_.ranks[where.rank].entries.call(where.entry);
   }
 
+  const Matching& matching_;
+  const CollectiveTable& table_;
   const Job& job_;
-  const ClassicCalls& calls_;
-  ClassicIndex& index_;
+  std::vector<std::vector<std::uint32_t>> rows_;  // by rank and entry
+  std::vector<std::uint32_t> oldest_pending_;
+  std::vector<char> has_incomplete_;  // by group: a member's dump breaks off
 };
 
 }  // namespace postflight

@@ -17,7 +17,7 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   verdict.culprits = ranks_at(facts, idle);
   tell_operation(facts, wait, verdict);
   const std::vector<Rank> waiting = facts.graph.waiting_for(idle, {});
-  const std::size_t members = facts.timeline.lanes(wait.group).size();
+  const std::size_t members = facts.matching.lanes(wait.group).size();
   verdict.confidence = lasted(facts, wait) && idle.size() * 2 < members &&
                                facts.job.group(wait.group).configured
                            ? Confidence::kCertain

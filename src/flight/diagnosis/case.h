@@ -3,23 +3,23 @@
 #include <string>
 #include <vector>
 
+#include "flight/diagnosis/divergence.h"
 #include "flight/diagnosis/wait_graph.h"
-#include "flight/matching/divergence.h"
-#include "flight/matching/timeline.h"
+#include "flight/matching/matching.h"
 #include "flight/model/job.h"
 
 namespace postflight {
 
 // All that the rules look at.
 struct Case {
-  explicit Case(const Job& dumps)
-      : job(dumps),
-        timeline(dumps),
-        graph(make_wait_graph(timeline)),
-        divergences(find_divergences(timeline)) {}
+  Case(const Matching& matched, const Context& context)
+      : job(matched.job()),
+        matching(matched),
+        graph(make_wait_graph(matching)),
+        divergences(find_divergences(matching, context)) {}
 
   const Job& job;
-  Timeline timeline;
+  const Matching& matching;
   WaitGraph graph;
   std::vector<Divergence> divergences;
 

@@ -74,14 +74,14 @@ std::optional<TransferProgress> progress_of(const Case& facts,
                                             const Wait& held) {
   const Rank own = facts.graph.world[rank];
   const RankDump* const dump = facts.job.find(own);
-  const Lane* const lane = facts.timeline.lane(held.group, own);
+  const Lane* const lane = facts.matching.lane(held.group, own);
   if (dump == nullptr || lane == nullptr)
     return std::nullopt;
   const Slot* const before = lane->find(held.sequence - 1);
   TransferProgress progress;
   std::int64_t count = 0;
   const auto index = static_cast<std::size_t>(dump - facts.job.ranks.data());
-  for (const Transfer& transfer : facts.timeline.transfers(index)) {
+  for (const Transfer& transfer : facts.matching.transfers(index)) {
     if (kind_of(facts.job, transfer.group, own, transfer.peer, transfer.send) !=
         kind)
       continue;
@@ -160,7 +160,7 @@ Verdict blame_stray(const Case& facts, const Stray& stray) {
   Verdict verdict;
   verdict.kind = VerdictKind::kOrderMismatch;
   verdict.culprits = ranks_at(facts, {stray.rank});
-  const std::size_t members = facts.timeline.lanes(stray.meant->group).size();
+  const std::size_t members = facts.matching.lanes(stray.meant->group).size();
   verdict.confidence = stray.meant->waiting.size() * 2 > members
                            ? Confidence::kCertain
                            : Confidence::kLikely;

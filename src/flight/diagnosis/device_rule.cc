@@ -10,11 +10,11 @@ namespace {
 // What can't end before all have joined has ended on all of its other ranks,
 // and they wait elsewhere by now.
 bool left_behind(const Case& facts, const Wait& wait) {
-  const std::size_t members = facts.timeline.lanes(wait.group).size();
+  const std::size_t members = facts.matching.lanes(wait.group).size();
   const Wait::Waiter& waiter = wait.waiting[0];
   const Entry entry =
       facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
-  return facts.timeline.completes(entry) && facts.needs_all(wait) &&
+  return facts.matching.completes(entry) && facts.needs_all(wait) &&
          !wait.done.empty() &&
          wait.done.size() + wait.waiting.size() == members &&
          wait.waiting.size() * 2 <= members && !is_moving(facts, wait) &&
@@ -49,34 +49,34 @@ std::optional<Verdict> blame_device(const Case& facts) {
     std::vector<Rank> scheduled;
     std::vector<Rank> late;
     std::int64_t peers_done = 0;
-    for (const Lane& lane : facts.timeline.lanes(wait.group))
+    for (const Lane& lane : facts.matching.lanes(wait.group))
       if (const Slot* const slot = lane.find(wait.sequence)) {
         const Entry entry = lane.dump->entries[slot->closing];
         if (slot->done && !slot->weak && entry.retired)
           peers_done = std::max(peers_done, entry.completed);
       }
-    for (const Lane& lane : facts.timeline.lanes(wait.group)) {
+    for (const Lane& lane : facts.matching.lanes(wait.group)) {
       const Slot* const slot = lane.find(wait.sequence);
       if (slot == nullptr || slot->done)
         continue;
       const auto index =
           static_cast<std::size_t>(lane.dump - facts.job.ranks.data());
       const Entry entry = lane.dump->entries[slot->closing];
-      if (!facts.timeline.completes(entry))
+      if (!facts.matching.completes(entry))
         continue;
       if (entry.state == State::kStarted)
         started.push_back(lane.rank);
-      else if (facts.timeline.has_starts(index))
+      else if (facts.matching.has_starts(index))
         scheduled.push_back(lane.rank);
       if (peers_done > 0 &&
-          elapsed(peers_done, facts.timeline.latest_completion(index)) >
+          elapsed(peers_done, facts.matching.latest_completion(index)) >
               kMargin)
         late.push_back(lane.rank);
     }
     const bool by_start = !started.empty() && !scheduled.empty();
     if (late.empty() && left_behind(facts, wait))
       late = ranks_of(facts, wait);
-    if (late.size() * 2 > facts.timeline.lanes(wait.group).size())
+    if (late.size() * 2 > facts.matching.lanes(wait.group).size())
       late.clear();
     if (!by_start && late.empty())
       continue;

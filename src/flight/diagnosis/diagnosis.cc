@@ -76,8 +76,8 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
 
 }  // namespace
 
-Verdict diagnose(const Job& job) {
-  const Case facts(job);
+Verdict diagnose(const Matching& matching, const Context& context) {
+  const Case facts(matching, context);
   Verdict verdict = judge(facts);
   verdict.pending = !facts.graph.waits.empty();
   verdict.ranks = rank_statuses(facts, verdict);

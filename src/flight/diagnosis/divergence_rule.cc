@@ -7,14 +7,17 @@
 namespace postflight {
 namespace {
 
-VerdictKind kind_of(CallArgument argument) {
-  switch (argument) {
-    case CallArgument::kType:
+VerdictKind kind_of(Difference difference) {
+  switch (difference) {
+    case Difference::kOperation:
+    case Difference::kBatch:
       return VerdictKind::kTypeMismatch;
-    case CallArgument::kSize:
+    case Difference::kSizes:
       return VerdictKind::kSizeMismatch;
-    case CallArgument::kDtype:
+    case Difference::kDtypes:
       return VerdictKind::kDtypeMismatch;
+    case Difference::kNone:
+      break;
   }
   return VerdictKind::kInconclusive;
 }
@@ -22,7 +25,7 @@ VerdictKind kind_of(CallArgument argument) {
 // Only what can have to do with the hang: its group is stuck from there on, or
 // one of its odd ranks is part of the waiting.
 bool matters(const Case& facts, const Divergence& divergence) {
-  const std::vector<Rank>& odd = divergence.disagreement.minority;
+  const std::vector<Rank>& odd = divergence.disagreement.suspects;
   const auto is_odd = [&](std::uint32_t place) {
     return std::ranges::binary_search(odd, facts.graph.world[place]);
   };
@@ -36,7 +39,7 @@ bool matters(const Case& facts, const Divergence& divergence) {
 
 std::int64_t time_of(const Case& facts, const Divergence& divergence) {
   std::int64_t time = 0;
-  for (const Lane& lane : facts.timeline.lanes(divergence.group))
+  for (const Lane& lane : facts.matching.lanes(divergence.group))
     if (const Slot* const slot = lane.find(divergence.sequence)) {
       const std::int64_t own = lane.dump->entries.created(slot->entry);
       time = time == 0 ? own : std::min(time, own);
@@ -45,7 +48,7 @@ std::int64_t time_of(const Case& facts, const Divergence& divergence) {
 }
 
 Entry entry_at(const Case& facts, const Divergence& divergence, Rank rank) {
-  const Lane* const lane = facts.timeline.lane(divergence.group, rank);
+  const Lane* const lane = facts.matching.lane(divergence.group, rank);
   return lane->dump->entries[lane->find(divergence.sequence)->entry];
 }
 
@@ -80,11 +83,11 @@ void decide_by_group(const Case& facts, const Divergence& divergence,
   if (found.decided)
     return;
   std::vector<Rank> strayed;
-  for (const Rank rank : found.minority)
-    if (stray_of(facts, divergence, rank, found.minority))
+  for (const Rank rank : found.suspects)
+    if (stray_of(facts, divergence, rank, found.suspects))
       strayed.push_back(rank);
-  if (strayed.size() == 1 && found.minority.size() > 1) {
-    found.minority = strayed;
+  if (strayed.size() == 1 && found.suspects.size() > 1) {
+    found.suspects = strayed;
     found.decided = true;
   }
 }
@@ -110,26 +113,26 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
   decide_by_group(facts, *first, found);
 
   Verdict verdict;
-  verdict.kind = kind_of(found.argument);
-  verdict.culprits = found.minority;
+  verdict.kind = kind_of(found.difference);
+  verdict.culprits = found.suspects;
   verdict.group = first->group;
   verdict.operation =
       facts.job.operation(facts.job.tables.call(found.majority_call)).name;
   verdict.sequence = first->sequence;
-  const std::size_t members = facts.timeline.lanes(first->group).size();
+  const std::size_t members = facts.matching.lanes(first->group).size();
   verdict.confidence = !found.decided ? Confidence::kPossible
-                       : found.minority.size() * 3 <= members
+                       : found.suspects.size() * 3 <= members
                            ? Confidence::kCertain
                            : Confidence::kLikely;
   verdict.summary = fmt::format(
-      "{} {} {} #{} of {}", Case::ranks_text(found.minority), found.difference,
+      "{} {} {} #{} of {}", Case::ranks_text(found.suspects), found.text,
       verdict.operation, first->sequence, facts.group_text(first->group));
-  for (const Lane& other : facts.timeline.lanes(first->group))
+  for (const Lane& other : facts.matching.lanes(first->group))
     if (const Slot* const at = other.find(first->sequence);
         at != nullptr && verdict.evidence.size() < 64)
       verdict.evidence.push_back(
           {other.rank, at->entry,
-           std::ranges::binary_search(found.minority, other.rank)
+           std::ranges::binary_search(found.suspects, other.rank)
                ? EvidenceRole::kDiffers
                : EvidenceRole::kMajority});
   std::vector<Rank> others;
@@ -137,12 +140,12 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
     if (evidence.role == EvidenceRole::kMajority)
       others.push_back(evidence.rank);
   if (const std::optional<MisplacedCall> stray =
-          found.minority.size() == 1
-              ? stray_of(facts, *first, found.minority[0], others)
+          found.suspects.size() == 1
+              ? stray_of(facts, *first, found.suspects[0], others)
               : std::nullopt) {
     verdict.kind = VerdictKind::kOrderMismatch;
     verdict.summary = fmt::format(
-        "{} called {} on {} instead of {}", Case::ranks_text(found.minority),
+        "{} called {} on {} instead of {}", Case::ranks_text(found.suspects),
         stray->operation, facts.group_text(stray->used),
         facts.group_text(stray->meant));
     verdict.findings.push_back(
@@ -154,7 +157,7 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
          Severity::kError,
          fmt::format("{} {} {} operation{} of {} before #{}: from there on its "
                      "operations are those of the others, moved",
-                     Case::ranks_text(found.minority),
+                     Case::ranks_text(found.suspects),
                      first->skipped > 0 ? "left out" : "did", count,
                      count == 1 ? "" : "s", facts.group_text(first->group),
                      first->sequence),

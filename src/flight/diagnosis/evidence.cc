@@ -94,14 +94,14 @@ bool lasted(const Case& facts, const Wait& wait) {
     begin = std::max(begin, created(facts, waiter));
   std::int64_t latest = 0;
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
-    latest = std::max(latest, facts.timeline.latest(i));
+    latest = std::max(latest, facts.matching.latest(i));
   return elapsed(begin, latest) > 2 * kNanosecondsPerSecond;
 }
 
 bool is_moving(const Case& facts, const Wait& wait) {
   std::set<std::int64_t> fronts;
   bool sure = false;
-  for (const Lane& lane : facts.timeline.lanes(wait.group)) {
+  for (const Lane& lane : facts.matching.lanes(wait.group)) {
     if (lane.dump == nullptr)
       continue;
     const Slot* const front = lane.first_pending();
@@ -109,7 +109,7 @@ bool is_moving(const Case& facts, const Wait& wait) {
                                    : number_after(lane.last_enqueued));
     const Slot* const slot = lane.find(wait.sequence);
     sure |= slot != nullptr && slot->done && !slot->weak &&
-            facts.timeline.completes(lane.dump->entries[slot->closing]);
+            facts.matching.completes(lane.dump->entries[slot->closing]);
   }
   return sure && fronts.size() > 2;
 }
@@ -152,7 +152,7 @@ const Wait* meant_for(const Case& facts, Rank rank, const Entry& entry,
 }
 
 bool is_usual_there(const Case& facts, Rank rank, const Wait& wait) {
-  const Lane* const lane = facts.timeline.lane(wait.group, rank);
+  const Lane* const lane = facts.matching.lane(wait.group, rank);
   const Slot* const now = lane == nullptr ? nullptr : lane->find(wait.sequence);
   const Slot* const before =
       now == nullptr ? nullptr : lane->find(wait.sequence - 1);

@@ -115,9 +115,9 @@ void add_aborted(const Case& facts, std::vector<Finding>& findings) {
           dump.entries.state(i) == State::kCompleted)
         continue;
       const Entry entry = dump.entries[i];
-      if (facts.timeline.completes(entry) &&
+      if (facts.matching.completes(entry) &&
           facts.job.call(entry).point_to_point == 0 &&
-          facts.timeline.operation(entry.call).kind !=
+          facts.matching.operation(entry.call).kind !=
               OperationKind::kCoalesced)
         ++count;
     }
@@ -136,14 +136,14 @@ void add_aborted(const Case& facts, std::vector<Finding>& findings) {
 void add_silence(const Case& facts, std::vector<Finding>& findings) {
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
-    if (facts.timeline.latest(i) > 0)
-      times.push_back(facts.timeline.latest(i));
+    if (facts.matching.latest(i) > 0)
+      times.push_back(facts.matching.latest(i));
   if (times.size() < 3)
     return;
   std::ranges::sort(times);
   const std::int64_t typical = times[times.size() / 2];
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i) {
-    const std::int64_t own = facts.timeline.latest(i);
+    const std::int64_t own = facts.matching.latest(i);
     if (own > 0 && elapsed(own, typical) > 60 * kNanosecondsPerSecond)
       findings.push_back(
           {"silent", Severity::kWarning,
@@ -169,7 +169,7 @@ void add_strangers(const Case& facts, std::vector<Finding>& findings) {
     const RankDump& dump = facts.job.ranks[i];
     if (!dump.entries.empty() && dump.entries.created(0) > 0)
       spans.push_back(
-          {dump.entries.created(0), facts.timeline.latest(i), &dump});
+          {dump.entries.created(0), facts.matching.latest(i), &dump});
   }
   if (spans.size() < 3)
     return;
@@ -250,8 +250,8 @@ void add_divergences(const Case& facts, const Verdict& verdict,
     findings.push_back(
         {"arguments_differ", Severity::kWarning,
          fmt::format("{} {} {} #{} of {}",
-                     Case::ranks_text(divergence.disagreement.minority),
-                     divergence.disagreement.difference,
+                     Case::ranks_text(divergence.disagreement.suspects),
+                     divergence.disagreement.text,
                      facts.job
                          .operation(facts.job.tables.call(
                              divergence.disagreement.majority_call))

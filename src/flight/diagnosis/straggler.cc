@@ -36,7 +36,7 @@ struct Lateness {
 std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
   std::map<Rank, Lateness> found;
   std::vector<Lane> lanes;
-  for (const Lane& lane : facts.timeline.lanes(group))
+  for (const Lane& lane : facts.matching.lanes(group))
     if (lane.dump != nullptr)
       lanes.push_back(lane);
   if (lanes.size() < 3)

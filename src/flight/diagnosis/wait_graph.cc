@@ -17,15 +17,14 @@
 #include <utility>
 
 #include "flight/diagnosis/components.h"
-#include "flight/matching/transfers.h"
 
 namespace postflight {
 namespace {
 
 class Maker {
  public:
-  explicit Maker(const Timeline& timeline)
-      : timeline_(timeline), job_(timeline.job()) {}
+  explicit Maker(const Matching& matching)
+      : matching_(matching), job_(matching.job()) {}
 
   WaitGraph make() && {
     graph_.world = job_.world();
@@ -46,7 +45,7 @@ class Maker {
   void add_collectives() {
     for (std::uint32_t g = 0; g < job_.groups.size(); ++g) {
       std::map<std::int64_t, std::uint32_t> by_sequence;
-      for (const Lane& lane : timeline_.lanes({g})) {
+      for (const Lane& lane : matching_.lanes({g})) {
         const Slot* const slot = lane.first_pending();
         if (slot == nullptr)
           continue;
@@ -66,27 +65,41 @@ class Maker {
     }
   }
 
+  // Of each channel, the oldest transfer of either side that is not done.
   void add_transfers() {
-    for (const OpenTransfer& open : find_open_transfers(timeline_)) {
-      // Its other side is done, so this one is only late to be seen as done.
-      if (open.peer == Presence::kDone)
+    for (const Channel& channel : matching_.channels()) {
+      if (channel.source.value < 0 || channel.destination.value < 0)
         continue;
-      Wait wait = {.group = open.transfer.group,
-                   .sequence = 0,
-                   .transfer = open.transfer};
-      const std::uint32_t peer = graph_.place(open.transfer.peer);
-      if (open.peer == Presence::kAbsent)
-        wait.absent.push_back(peer);
-      else if (open.peer == Presence::kUnknown)
-        wait.unknown.push_back(peer);
-      const auto next = static_cast<std::uint32_t>(graph_.waits.size());
-      graph_.waits.push_back(std::move(wait));
-      const std::uint32_t own = graph_.place(job_.ranks[open.rank_index].rank);
-      join(next, {own, open.transfer.entry, open.transfer.closing});
-      peer_units_[next] = open.peer_closing;
-      if (open.peer != Presence::kPending)
-        unmatched_units_.emplace(own, open.transfer.closing);
+      if (channel.sends_done < channel.sends.size())
+        add_transfer(channel.sends[channel.sends_done]);
+      if (channel.receives_done < channel.receives.size())
+        add_transfer(channel.receives[channel.receives_done]);
     }
+  }
+
+  void add_transfer(TransferPlace place) {
+    const Transfer& transfer = matching_.transfer(place);
+    // Its other side is done, so this one is only late to be seen as done.
+    if (transfer.other == Presence::kDone)
+      return;
+    Wait wait = {.group = transfer.group, .sequence = 0, .transfer = transfer};
+    const std::uint32_t peer = graph_.place(transfer.peer);
+    if (transfer.other == Presence::kAbsent)
+      wait.absent.push_back(peer);
+    else if (transfer.other != Presence::kPending)
+      wait.unknown.push_back(peer);
+    const auto next = static_cast<std::uint32_t>(graph_.waits.size());
+    graph_.waits.push_back(std::move(wait));
+    const std::uint32_t own = graph_.place(job_.ranks[place.rank].rank);
+    join(next, {own, transfer.entry, transfer.closing});
+    if (transfer.partner != Transfer::kNone) {
+      const auto peer_index = static_cast<std::size_t>(
+          job_.find(transfer.peer) - job_.ranks.data());
+      peer_units_[next] =
+          matching_.transfers(peer_index)[transfer.partner].closing;
+    }
+    if (transfer.other != Presence::kPending)
+      unmatched_units_.emplace(own, transfer.closing);
   }
 
   void join(std::uint32_t wait, const Wait::Waiter& waiter) {
@@ -114,7 +127,7 @@ class Maker {
     const auto [found, is_new] = furthest_behind_.try_emplace(group, 0);
     if (is_new)
       found->second = graph_.place(
-          std::ranges::min_element(timeline_.lanes(group), {},
+          std::ranges::min_element(matching_.lanes(group), {},
                                    [](const Lane& lane) {
                                      return std::pair(lane.dump == nullptr,
                                                       lane.last_enqueued);
@@ -149,15 +162,19 @@ class Maker {
         wait.absent.push_back(furthest_behind(wait.group));
         continue;
       }
-      for (const Lane& lane : timeline_.lanes(wait.group)) {
+      for (const Lane& lane : matching_.lanes(wait.group)) {
         const std::uint32_t rank = graph_.place(lane.rank);
         switch (presence(lane, wait.sequence)) {
           case Presence::kAbsent:
             wait.absent.push_back(rank);
             break;
+          case Presence::kNoDump:
+            wait.unknown.push_back(rank);
+            break;
           case Presence::kUnknown:
+          case Presence::kPassed:
             // What a ring has overwritten was long before.
-            if (lane.dump == nullptr || !lane.dump->complete)
+            if (!lane.dump->complete || !lane.bounded)
               wait.unknown.push_back(rank);
             else
               wait.done.push_back(rank);
@@ -280,7 +297,7 @@ class Maker {
   static constexpr std::size_t kMostPlaces = 1024;
   static constexpr std::size_t kMostGuesses = 1 << 20;
 
-  const Timeline& timeline_;
+  const Matching& matching_;
   const Job& job_;
   WaitGraph graph_;
   std::set<std::uint32_t> crowded_;  // waits
@@ -345,8 +362,8 @@ std::vector<Rank> WaitGraph::waiting_for(
   return found;
 }
 
-WaitGraph make_wait_graph(const Timeline& timeline) {
-  return Maker(timeline).make();
+WaitGraph make_wait_graph(const Matching& matching) {
+  return Maker(matching).make();
 }
 
 }  // namespace postflight

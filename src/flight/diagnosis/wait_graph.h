@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "flight/matching/timeline.h"
+#include "flight/matching/matching.h"
 
 namespace postflight {
 
@@ -62,6 +62,6 @@ struct WaitGraph {
                                 std::span<const std::uint32_t> waits) const;
 };
 
-WaitGraph make_wait_graph(const Timeline& timeline);
+WaitGraph make_wait_graph(const Matching& matching);
 
 }  // namespace postflight

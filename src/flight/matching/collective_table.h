@@ -1,66 +1,39 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
-#include "flight/matching/entry_role.h"
-#include "flight/model/job.h"
+#include "flight/matching/matching.h"
 
 namespace postflight {
 
-// Which entries of all ranks belong together.
-//
-// Collectives are told by their group and number, which count alike on all
-// ranks. Messages have no number that two ranks share: the first send from one
-// rank to another in a group meets the first receive there, and so on. Where a
-// ring has overwritten its beginning, the last that both sides completed are
-// taken for the same message instead.
-
-// In what the ranks of a collective first differ.
-enum class Difference : std::uint8_t {
-  kNone,
-  kOperation,
-  kSizes,
-  kDtypes,
-  kBatch,  // one rank's batch has more operations than another's
-};
-
-constexpr std::string_view difference_name(Difference difference) {
-  switch (difference) {
-    case Difference::kNone:
-      return "none";
-    case Difference::kOperation:
-      return "operation";
-    case Difference::kSizes:
-      return "sizes";
-    case Difference::kDtypes:
-      return "dtypes";
-    case Difference::kBatch:
-      return "batch";
-  }
-  return "";
-}
-
-// One entry of a collective.
+// One entry of a collective or message.
 struct Match {
   std::uint32_t rank = 0;      // place in Job::ranks
   std::uint32_t entry = 0;     // place in its entries
   std::uint32_t position = 0;  // among that rank's entries of the collective
   bool agrees = true;          // with what most ranks called
+  bool done = false;           // that rank's part of the collective
 };
 
 // One collective of a group, or one message between two ranks.
 struct Collective {
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
   GroupId group = {};
   bool message = false;
   // Of a message: its place, from 1, among those of the same two ranks.
   std::int64_t sequence = 0;
+  // A group that was destroyed and created again counts from 1 again; true for
+  // what it did before.
+  bool earlier = false;
   Rank source = {-1};  // of a message; -1 where it is not told
   Rank destination = {-1};
   CallId call = {};  // what most ranks called, first of a batch
   Difference difference = Difference::kNone;
+  bool blocks = false;   // the difference keeps it from working
   bool majority = true;  // more than half of those who joined agree
+  std::uint32_t disagreement = kNone;  // place in CollectiveTable
 
   // Ranks, by what their dumps say.
   std::uint32_t expected = 0;
@@ -71,7 +44,7 @@ struct Collective {
   std::uint32_t scheduled = 0;
   std::uint32_t started = 0;
   std::uint32_t completed = 0;
-  std::uint32_t pending = 0;  // neither completed nor retired
+  std::uint32_t pending = 0;  // joined and not done
 
   std::uint64_t first_match = 0;
   std::uint32_t match_count = 0;
@@ -82,15 +55,16 @@ struct Collective {
   }
 };
 
+// All collectives and messages of a job as rows.
 struct CollectiveTable {
-  std::vector<EntryRoles> roles;  // of each of Job::ranks
   // In order of groups; each group's collectives by number, then its messages
   // by sender and receiver.
   std::vector<Collective> collectives;
   std::vector<Match> matches;  // in order of collectives, ranks and entries
+  std::vector<Disagreement> disagreements;
 };
 
 // Takes time linear in the entries for the numbers that recorders write.
-CollectiveTable match_collectives(const Job& job);
+CollectiveTable tabulate(const Matching& matching);
 
 }  // namespace postflight

@@ -12,6 +12,11 @@ struct OpenBatch {
   std::int64_t sequence = 0;  // of the last entry, as the next
   std::int64_t p2p_sequence = 0;
   std::vector<std::uint32_t> members;
+
+  bool is_closed_by(std::int64_t end, std::int64_t p2p_end) const {
+    return !members.empty() && p2p_sequence == p2p_end &&
+           (messages || sequence == end);
+  }
 };
 
 EntryRole role_of(const Operation& operation, const Call& call) {
@@ -26,29 +31,20 @@ EntryRole role_of(const Operation& operation, const Call& call) {
   }
 }
 
-bool closes(const OpenBatch& batch, const Entry& end) {
-  return !batch.members.empty() && batch.p2p_sequence == end.p2p_sequence &&
-         (batch.messages || batch.sequence == end.sequence);
-}
-
-// Recorders before 2.7 wrote nothing but the closing entry of a batch of
-// collectives, with a number of its own.
-EntryRole role_of_lone_end(const OpenBatch& batch, const Entry& end,
+// A closing entry without the batch that it closes. Recorders before 2.7 wrote
+// nothing else of a batch of collectives, under a number of its own. The end of
+// a batch of transfers repeats a number. At the beginning of a ring that has
+// wrapped both look alike, unless the group never had a transfer.
+EntryRole role_of_lone_end(const OpenBatch& batch, const Call& call,
+                           std::int64_t sequence, std::int64_t p2p_sequence,
                            bool wrapped) {
-  const bool own_number =
-      batch.seen ? batch.sequence != end.sequence : !wrapped;
-  return own_number ? EntryRole::kCollective : EntryRole::kOther;
-}
-
-// A batch at the beginning of a ring may have lost members, and can't be
-// compared with that of other ranks. Messages are compared one by one.
-void drop_beginning(EntryRoles& found) {
-  const std::uint32_t end = found.ends[0];
-  if (end == EntryRoles::kNone || !is_collective(found.roles[0]))
-    return;
-  for (std::uint32_t i = 0; i <= end; ++i)
-    if (found.ends[i] == end || i == end)
-      found.roles[i] = EntryRole::kOther;
+  if (call.point_to_point != 0)
+    return EntryRole::kOther;
+  if (batch.seen)
+    return batch.sequence != sequence ? EntryRole::kCollective
+                                      : EntryRole::kOther;
+  return !wrapped || p2p_sequence == 0 ? EntryRole::kCollective
+                                       : EntryRole::kOther;
 }
 
 }  // namespace
@@ -67,43 +63,43 @@ bool ring_has_wrapped(const RankDump& dump) {
 EntryRoles entry_roles(const Job& job, const RankDump& dump,
                        std::span<const Operation> operations) {
   const bool wrapped = ring_has_wrapped(dump);
+  const Entries& entries = dump.entries;
   std::vector<OpenBatch> batches(dump.groups.size());
   EntryRoles found;
-  found.roles.reserve(dump.entries.size());
-  found.ends.assign(dump.entries.size(), EntryRoles::kNone);
-  for (std::uint32_t i = 0; i < dump.entries.size(); ++i) {
-    const Entry entry = dump.entries[i];
-    const Call& call = job.call(entry);
-    const Operation& operation = operations[entry.call.value];
+  found.roles.reserve(entries.size());
+  found.ends.assign(entries.size(), EntryRoles::kNone);
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    const CallId id = entries.call(i);
+    const Call& call = job.tables.call(id);
+    const std::int64_t sequence = entries.sequence(i);
+    const std::int64_t p2p_sequence = entries.p2p_sequence(i);
     OpenBatch& batch = batches[dump.group_place(call.group)];
-    EntryRole role = role_of(operation, call);
-    if (operation.kind == OperationKind::kCoalesced) {
-      if (closes(batch, entry)) {
+    EntryRole role = role_of(operations[id.value], call);
+    if (operations[id.value].kind == OperationKind::kCoalesced) {
+      if (batch.is_closed_by(sequence, p2p_sequence)) {
         role = batch.messages ? EntryRole::kMessagesEnd
                               : EntryRole::kCollectiveEnd;
         for (const std::uint32_t member : batch.members)
           found.ends[member] = i;
       } else {
-        role = role_of_lone_end(batch, entry, wrapped);
+        role = role_of_lone_end(batch, call, sequence, p2p_sequence, wrapped);
       }
       batch.members.clear();
     } else {
       const bool message = !is_collective(role);
       const bool continued = message == batch.messages &&
-                             (message ? entry.p2p_sequence == batch.p2p_sequence
-                                      : entry.sequence == batch.sequence);
+                             (message ? p2p_sequence == batch.p2p_sequence
+                                      : sequence == batch.sequence);
       if (!continued)
         batch.members.clear();
       batch.messages = message;
       batch.members.push_back(i);
     }
     batch.seen = true;
-    batch.sequence = entry.sequence;
-    batch.p2p_sequence = entry.p2p_sequence;
+    batch.sequence = sequence;
+    batch.p2p_sequence = p2p_sequence;
     found.roles.push_back(role);
   }
-  if (wrapped)
-    drop_beginning(found);
   return found;
 }
 

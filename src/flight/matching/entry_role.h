@@ -43,27 +43,30 @@ constexpr bool is_collective(EntryRole role) {
 
 // The roles of one rank's entries, in their order.
 //
-// A batch is recorded as its members and a closing entry "coalesced". The
-// members' states mean nothing: they may stay "scheduled" for ever. The closing
-// entry of a batch of messages looks like a collective and repeats the number
-// of the last one, so that only what stands before it tells what it is.
+// A batch (several operations between ncclGroupStart and ncclGroupEnd) is
+// recorded as its members and a closing entry "coalesced", whose state is that
+// of the whole batch. The members' own states mean nothing: they may stay
+// "scheduled" forever. The closing entry of a batch of transfers looks like a
+// collective and repeats the number of the last one, so only the entries before
+// it tell what it is.
 struct EntryRoles {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   std::vector<EntryRole> roles;
   std::vector<std::uint32_t> ends;  // the entry closing its batch, or kNone
 
-  // Whose state and times count for this entry.
+  // The entry whose state and times count for this one.
   std::uint32_t decisive(std::uint32_t entry) const {
     return ends[entry] == kNone ? entry : ends[entry];
   }
 };
 
-// Of all calls of the job, by their number. Keeps views into the job's texts.
-std::vector<Operation> operations_of(const Job& job);
-
 EntryRoles entry_roles(const Job& job, const RankDump& dump,
                        std::span<const Operation> operations);
+
+// The operations of all calls of the job, by CallId. Keeps views into the job's
+// texts.
+std::vector<Operation> operations_of(const Job& job);
 
 // Whether entries before the first one may have been overwritten.
 bool ring_has_wrapped(const RankDump& dump);

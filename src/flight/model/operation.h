@@ -40,6 +40,12 @@ struct Operation {
     return kind == kAllReduce || kind == kAllGather || kind == kReduceScatter ||
            kind == kBarrier || kind == kAllToAll;
   }
+  // Whether a rank may be done with it before all others have joined.
+  bool may_end_early() const {
+    using enum OperationKind;
+    return kind == kBroadcast || kind == kReduce || kind == kGather ||
+           kind == kScatter;
+  }
   bool point_to_point() const {
     return kind == OperationKind::kSend || kind == OperationKind::kReceive;
   }

@@ -12,19 +12,19 @@ namespace postflight {
 struct EntriesGrid::RankOfGroup {
   Rank rank;
   std::span<const Item> items;
-  bool complete = true;
+  const Lane* lane = nullptr;  // nullptr: it is no member
   bool wrapped = false;
 };
 
-EntriesGrid::EntriesGrid(const Job& job, const EntryFilter& filter,
+EntriesGrid::EntriesGrid(const Matching& matching, const EntryFilter& filter,
                          const EntriesGridOptions& options)
-    : job_(job),
+    : matching_(matching),
+      job_(matching.job()),
       filter_(filter),
       options_(options),
-      operations_(operations_of(job)),
-      items_(job.groups.size()) {
-  for (std::uint32_t r = 0; r < job.ranks.size(); ++r)
-    if (filter.takes(job.ranks[r].rank))
+      items_(job_.groups.size()) {
+  for (std::uint32_t r = 0; r < job_.ranks.size(); ++r)
+    if (filter.takes(job_.ranks[r].rank))
       add_rank(r);
 }
 
@@ -48,7 +48,7 @@ std::uint32_t EntriesGrid::look_of(const Entry& entry, const Entry& decisive) {
 
 void EntriesGrid::add_rank(std::uint32_t rank) {
   const RankDump& dump = job_.ranks[rank];
-  const EntryRoles roles = entry_roles(job_, dump, operations_);
+  const EntryRoles roles = matching_.roles(rank);
   std::vector<std::size_t> begins;  // of each of its groups
   for (const GroupId group : dump.groups)
     begins.push_back(items_[group.value].size());
@@ -112,7 +112,7 @@ std::vector<EntriesGrid::RankOfGroup> EntriesGrid::ranks_of(GroupId id) const {
     while (at < items.size() && items[at].rank == place)
       ++at;
     ranks.push_back({dump.rank, std::span(items).subspan(begin, at - begin),
-                     dump.complete, ring_has_wrapped(dump)});
+                     matching_.lane(id, dump.rank), ring_has_wrapped(dump)});
   }
   return ranks;
 }
@@ -136,7 +136,7 @@ std::uint32_t row_at(std::span<const GridRow> rows, std::int64_t sequence) {
 bool same_from(const GridColumn& later, const GridColumn& other) {
   const std::size_t count = later.cells.size();
   if (count > other.cells.size() || later.absent_from != other.absent_from ||
-      later.complete != other.complete)
+      later.tells_absence != other.tells_absence)
     return false;
   if (!std::equal(later.cells.rbegin(), later.cells.rend(),
                   other.cells.rbegin()))
@@ -184,17 +184,21 @@ GroupGrid EntriesGrid::group(GroupId id) {
   for (const RankOfGroup& rank : ranks_of(id)) {
     GridColumn column;
     column.ranks = {rank.rank};
-    column.complete = rank.complete;
     const auto row_count = static_cast<std::uint32_t>(grid.rows.size());
     column.known_from = rank.wrapped ? row_count : 0;
-    if (!rank.items.empty()) {
+    if (!rank.items.empty() && rank.wrapped) {
       const GridRow& first = rank.items.front().row;
-      const GridRow& last = rank.items.back().row;
       // A message carries the number of the collective before it.
-      if (rank.wrapped)
-        column.known_from = first.message ? row_after(grid.rows, first.sequence)
-                                          : row_at(grid.rows, first.sequence);
-      column.absent_from = row_after(grid.rows, last.sequence);
+      column.known_from = first.message ? row_after(grid.rows, first.sequence)
+                                        : row_at(grid.rows, first.sequence);
+    }
+    if (rank.lane != nullptr) {
+      column.tells_absence = rank.lane->tells_absence();
+      column.absent_from = rank.lane->bounded
+                               ? row_after(grid.rows, rank.lane->last_enqueued)
+                               : row_count;
+    } else if (!rank.items.empty()) {
+      column.absent_from = row_after(grid.rows, rank.items.back().row.sequence);
     }
     auto row = grid.rows.begin();
     for (const Item& item : rank.items) {
@@ -206,6 +210,8 @@ GroupGrid EntriesGrid::group(GroupId id) {
     if (!column.cells.empty())
       column.known_from = std::min(column.known_from, column.cells[0].row);
     grid.all_known_from = std::max(grid.all_known_from, column.known_from);
+    grid.has_open_end |=
+        !column.tells_absence && column.absent_from < row_count;
     columns.push_back(std::move(column));
   }
   grid.columns = fold(std::move(columns));

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "flight/matching/entry_role.h"
+#include "flight/matching/matching.h"
 #include "flight/model/entry_filter.h"
 #include "flight/model/interner.h"
 #include "flight/model/job.h"
@@ -42,16 +42,18 @@ struct GridColumn {
   std::vector<Rank> ranks;
   std::vector<GridCell> cells;  // in order of rows
   // Rows before the first are of a time that the rank's ring no longer holds;
-  // rows of numbers from the last on it has not come to.
+  // rows of numbers from the last on it has not come to, as far as its dump
+  // tells.
   std::uint32_t known_from = 0;
   std::uint32_t absent_from = 0;
-  bool complete = true;
+  bool tells_absence = false;
 };
 
 struct GroupGrid {
   std::vector<GridRow> rows;
   std::vector<GridColumn> columns;   // in order of their first rank
   std::uint32_t all_known_from = 0;  // the row from which on all rings go
+  bool has_open_end = false;  // a dump does not tell what its rank did last
 };
 
 struct EntriesGridOptions {
@@ -63,7 +65,7 @@ class EntriesGrid {
  public:
   // A row is shown if the filter takes one of its entries; it then has those
   // of all ranks that the filter takes. Both have to outlive this.
-  EntriesGrid(const Job& job, const EntryFilter& filter,
+  EntriesGrid(const Matching& matching, const EntryFilter& filter,
               const EntriesGridOptions& options);
 
   // Empty if nothing of the group is to be shown.
@@ -85,10 +87,10 @@ class EntriesGrid {
   std::vector<RankOfGroup> ranks_of(GroupId id) const;
   std::vector<GridRow> wanted_rows(GroupId id) const;
 
+  const Matching& matching_;
   const Job& job_;
   const EntryFilter& filter_;
   EntriesGridOptions options_;
-  std::vector<Operation> operations_;
   Interner<std::uint32_t> texts_;   // calls that read the same
   Interner<std::uint32_t> unique_;  // looks
   std::vector<CallId> readings_;    // the first call with each text

@@ -49,6 +49,8 @@ void write_group_title(const Job& job, const Group& group,
             ? fmt::format("  ?: overwritten; from #{} on all ranks are known\n",
                           grid.rows[late].sequence)
             : "  ?: overwritten\n";
+  if (grid.has_open_end)
+    out += "  ? at the end: the dump is older than others, or truncated\n";
 }
 
 void write_stacks(const Job& job, const StackNumbers& stacks,
@@ -90,9 +92,10 @@ void write_job_findings(const Job& job, const Terminal& terminal, Output& out) {
 
 }  // namespace
 
-void write_entries(const Job& job, const EntryFilter& filter,
+void write_entries(const Matching& matching, const EntryFilter& filter,
                    const EntriesGridOptions& options, const Terminal& terminal,
                    Output& out) {
+  const Job& job = matching.job();
   out += fmt::format("{}, {}, {}\n", plural(job.ranks.size(), "rank", "ranks"),
                      plural(job.entry_count(), "entry", "entries"),
                      plural(job.groups.size(), "group", "groups"));
@@ -101,7 +104,7 @@ void write_entries(const Job& job, const EntryFilter& filter,
     out += fmt::format("no dump of {}\n", ranks_phrase(without));
   write_job_findings(job, terminal, out);
 
-  EntriesGrid entries(job, filter, options);
+  EntriesGrid entries(matching, filter, options);
   StackNumbers stacks;
   bool any = false;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g) {

@@ -159,8 +159,8 @@ GridText::Text GridText::gap_text(std::uint32_t row,
   if (row < column.known_from)
     return {"?", "", Style::kDim, true};
   if (row >= column.absent_from)
-    return column.complete ? Text{"-", "", Style::kRed, true}
-                           : Text{"?", "", Style::kDim, true};
+    return column.tells_absence ? Text{"-", "", Style::kRed, true}
+                                : Text{"?", "", Style::kDim, true};
   return {};
 }
 

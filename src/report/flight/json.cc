@@ -21,8 +21,13 @@ void write_known_rank(std::string_view name, Rank rank, JsonWriter& json) {
 
 class FlightJson {
  public:
-  FlightJson(const Job& job, const CollectiveTable& table, Output& out)
-      : job_(job), table_(table), json_(out) {}
+  FlightJson(const Matching& matching, const CollectiveTable& table,
+             const ClassicAnalysis& analysis, Output& out)
+      : matching_(matching),
+        job_(matching.job()),
+        table_(table),
+        analysis_(analysis),
+        json_(out) {}
 
   void write() {
     json_.begin("postflight.fr-trace/1");
@@ -33,6 +38,7 @@ class FlightJson {
     write_entries();
     write_collectives();
     write_first_pending();
+    write_problems();
     write_findings(job_.all_findings(), json_);
     json_.finish();
   }
@@ -102,12 +108,13 @@ class FlightJson {
     json_.array("entries");
     for (std::size_t r = 0; r < job_.ranks.size(); ++r) {
       first_entry_.push_back(id);
+      const EntryRoles roles = matching_.roles(r);
       for (std::uint32_t i = 0; i < job_.ranks[r].entries.size(); ++i) {
         json_.object();
         json_.field("id", id++);
         fields.write(job_.ranks[r], i, json_);
-        json_.field("role", role_name(table_.roles[r].roles[i]));
-        const std::uint32_t end = table_.roles[r].ends[i];
+        json_.field("role", role_name(roles.roles[i]));
+        const std::uint32_t end = roles.ends[i];
         if (end == EntryRoles::kNone)
           json_.field("batch_end", nullptr);
         else
@@ -134,7 +141,9 @@ class FlightJson {
         json_.field("difference", nullptr);
       else
         json_.field("difference", difference_name(row.difference));
+      json_.field("blocks", row.blocks);
       json_.field("majority", row.majority);
+      json_.field("earlier", row.earlier);
       json_.field("expected", row.expected);
       json_.field("joined", row.joined);
       json_.field("absent", row.absent);
@@ -151,6 +160,7 @@ class FlightJson {
         json_.field("entry", first_entry_[match.rank] + match.entry);
         json_.field("rank", job_.ranks[match.rank].rank.value);
         json_.field("agrees", match.agrees);
+        json_.field("done", match.done);
         json_.end();
       }
       json_.end();
@@ -174,17 +184,67 @@ class FlightJson {
     json_.end();
   }
 
+  // What the text reports, and what it leaves out because those who are
+  // missing wait for somebody else.
+  void write_problems() {
+    json_.array("problems");
+    for (const ClassicCollective& collective : analysis_.collectives) {
+      const ClassicProblem* const problem = analysis_.problem(collective);
+      if (problem == nullptr)
+        continue;
+      json_.object();
+      json_.field("kind", problem_name(problem->kind));
+      json_.field("reported", problem->reported);
+      json_.field("group_id", collective.group.value);
+      json_.field("sequence", entry_at(job_, collective.shown).sequence);
+      json_.field("entry",
+                  first_entry_[collective.shown.rank] + collective.shown.entry);
+      json_.array("missing", problem->missing, &Rank::value);
+      json_.array("accused", problem->accused, &Rank::value);
+      json_.array("no_dump", problem->without_dump, &Rank::value);
+      json_.array("errors");
+      for (const ClassicError& error : problem->errors) {
+        json_.object();
+        json_.field("rank", job_.ranks[error.where.rank].rank.value);
+        json_.field("entry",
+                    first_entry_[error.where.rank] + error.where.entry);
+        json_.field("mismatch", mismatch_name(error.mismatch));
+        json_.field("text", error.text);
+        json_.end();
+      }
+      json_.end();
+      json_.end();
+    }
+    json_.end();
+  }
+
+  static std::string_view problem_name(ClassicProblemKind kind) {
+    switch (kind) {
+      case ClassicProblemKind::kMissingRanks:
+        return "missing_ranks";
+      case ClassicProblemKind::kNumel:
+        return "numel";
+      case ClassicProblemKind::kErrors:
+        return "mismatch";
+      case ClassicProblemKind::kMissingDumps:
+        return "missing_dumps";
+    }
+    return "";
+  }
+
+  const Matching& matching_;
   const Job& job_;
   const CollectiveTable& table_;
+  const ClassicAnalysis& analysis_;
   JsonWriter json_;
   std::vector<std::uint64_t> first_entry_;  // the number of each rank's first
 };
 
 }  // namespace
 
-void write_flight_json(const Job& job, const CollectiveTable& table,
-                       Output& out) {
-  FlightJson(job, table, out).write();
+void write_flight_json(const Matching& matching, const CollectiveTable& table,
+                       const ClassicAnalysis& analysis, Output& out) {
+  FlightJson(matching, table, analysis, out).write();
 }
 
 }  // namespace postflight

@@ -1,14 +1,15 @@
 #pragma once
 
 #include "base/output.h"
+#include "flight/classic/analysis.h"
 #include "flight/matching/collective_table.h"
-#include "flight/model/job.h"
 
 namespace postflight {
 
 // All of a job as one object, "schema": "postflight.fr-trace/1": the tables of
-// the flight database, joined by the same numbers.
-void write_flight_json(const Job& job, const CollectiveTable& table,
-                       Output& out);
+// the flight database, joined by the same numbers, and the problems that the
+// text reports.
+void write_flight_json(const Matching& matching, const CollectiveTable& table,
+                       const ClassicAnalysis& analysis, Output& out);
 
 }  // namespace postflight

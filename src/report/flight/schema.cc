@@ -57,7 +57,13 @@ CREATE TABLE collectives(
   joined INTEGER NOT NULL, absent INTEGER NOT NULL, no_dump INTEGER NOT NULL,
   unknown INTEGER NOT NULL, scheduled INTEGER NOT NULL,
   started INTEGER NOT NULL, completed INTEGER NOT NULL,
-  pending INTEGER NOT NULL, first_created_ns INTEGER, last_created_ns INTEGER);
+  pending INTEGER NOT NULL, first_created_ns INTEGER, last_created_ns INTEGER,
+  blocks INTEGER NOT NULL, earlier INTEGER NOT NULL);
+CREATE TABLE lanes(
+  group_id INTEGER NOT NULL REFERENCES groups, rank INTEGER NOT NULL
+  REFERENCES ranks, first_listed INTEGER, last_enqueued INTEGER,
+  first_pending INTEGER, tells_absence INTEGER NOT NULL,
+  stale INTEGER NOT NULL, PRIMARY KEY(group_id, rank)) WITHOUT ROWID;
 CREATE TABLE entries(
   id INTEGER PRIMARY KEY, rank INTEGER NOT NULL REFERENCES ranks,
   position INTEGER NOT NULL, record_id INTEGER NOT NULL,
@@ -69,7 +75,7 @@ CREATE TABLE entries(
   thread_id INTEGER NOT NULL REFERENCES threads,
   stack_id INTEGER NOT NULL REFERENCES stacks, role TEXT NOT NULL,
   collective_id INTEGER REFERENCES collectives, agrees INTEGER,
-  batch_end INTEGER REFERENCES entries);
+  batch_end INTEGER REFERENCES entries, done INTEGER);
 CREATE TABLE entry_extras(
   entry_id INTEGER NOT NULL REFERENCES entries, key TEXT NOT NULL,
   value TEXT NOT NULL);
@@ -108,7 +114,8 @@ CREATE VIEW entry_details AS
     coalesce(b.state, e.state) AS batch_state, e.created_ns, e.started_ns,
     e.completed_ns, e.duration_ms, c.timeout_ms, c.point_to_point,
     c.local_group, t.name AS thread_name, t.thread, e.role, e.group_id,
-    e.call_id, e.stack_id, e.collective_id, e.agrees, e.batch_end
+    e.call_id, e.stack_id, e.collective_id, e.agrees, e.batch_end,
+    e.done
   FROM entries e JOIN ranks r ON r.rank = e.rank
     JOIN groups g ON g.id = e.group_id JOIN calls c ON c.id = e.call_id
     JOIN shapes ins ON ins.id = c.input_shapes
@@ -123,7 +130,8 @@ CREATE VIEW collective_details AS
     c.destination, k.name, k.operation, ins.sizes AS input_sizes,
     outs.sizes AS output_sizes, c.difference, c.majority, c.expected, c.joined,
     c.absent, c.no_dump, c.unknown, c.scheduled, c.started, c.completed,
-    c.pending, c.first_created_ns, c.last_created_ns, c.group_id, c.call_id
+    c.pending, c.first_created_ns, c.last_created_ns, c.group_id, c.call_id,
+    c.blocks, c.earlier
   FROM collectives c JOIN groups g ON g.id = c.group_id
     JOIN calls k ON k.id = c.call_id
     JOIN shapes ins ON ins.id = k.input_shapes
@@ -132,16 +140,14 @@ CREATE VIEW collective_details AS
 CREATE VIEW missing_ranks AS
   SELECT c.id AS collective_id, c.group_id, c.sequence, m.rank,
     CASE WHEN r.file IS NULL THEN 'no dump'
-         WHEN r.complete = 0 THEN 'dump cut off'
-         WHEN EXISTS (SELECT 1 FROM entries e WHERE e.rank = m.rank
-           AND e.group_id = c.group_id AND e.sequence >= c.sequence)
-           THEN 'not in dump'
-         WHEN r.ring_start > 0 AND NOT EXISTS (SELECT 1 FROM entries e
-           WHERE e.rank = m.rank AND e.group_id = c.group_id)
-           THEN 'not in dump'
-         ELSE 'absent' END AS reason
+         WHEN c.earlier THEN 'not in dump'
+         WHEN l.tells_absence AND c.sequence > l.last_enqueued THEN 'absent'
+         WHEN r.complete = 0 AND NOT coalesce(
+           c.sequence <= l.last_enqueued, 0) THEN 'dump cut off'
+         ELSE 'not in dump' END AS reason
   FROM collectives c JOIN memberships m ON m.group_id = c.group_id
     JOIN ranks r ON r.rank = m.rank
+    LEFT JOIN lanes l ON l.group_id = c.group_id AND l.rank = m.rank
   WHERE c.kind = 'collective' AND c.joined < c.expected
     AND NOT EXISTS (SELECT 1 FROM entries e
       WHERE e.collective_id = c.id AND e.rank = m.rank);
@@ -154,10 +160,9 @@ CREATE VIEW first_pending AS
 CREATE VIEW rank_progress AS
   SELECT e.rank, e.group_id, count(*) AS entries,
     max(e.sequence) AS last_sequence,
-    max(CASE WHEN coalesce(b.state, e.state) = 'completed'
-      OR coalesce(b.retired, e.retired) THEN e.sequence END) AS last_done,
+    max(CASE WHEN e.done THEN e.sequence END) AS last_done,
     max(e.created_ns) AS last_created_ns
-  FROM entries e LEFT JOIN entries b ON b.id = e.batch_end
+  FROM entries e
   WHERE e.role IN ('collective', 'collective_end')
   GROUP BY e.rank, e.group_id;
 

@@ -48,15 +48,19 @@ struct Times {
 struct Belonging {
   std::uint32_t collective = 0;  // its row; 0: none
   bool agrees = true;
+  bool done = false;
 };
 
 class FlightWriter {
  public:
-  FlightWriter(const Job& job, const CollectiveTable& table,
+  FlightWriter(const Matching& matching, const CollectiveTable& table,
                SqliteDatabase& database)
-      : job_(job), table_(table), database_(database) {
+      : matching_(matching),
+        job_(matching.job()),
+        table_(table),
+        database_(database) {
     std::int64_t next = 1;
-    for (const RankDump& dump : job.ranks) {
+    for (const RankDump& dump : job_.ranks) {
       first_entry_.push_back(next);
       next += static_cast<std::int64_t>(dump.entries.size());
     }
@@ -68,6 +72,7 @@ class FlightWriter {
     TRY(write_ranks());
     TRY(write_extras_of_dumps());
     TRY(write_groups());
+    TRY(write_lanes());
     TRY(write_statuses());
     TRY(write_stacks());
     TRY(write_shapes());
@@ -136,6 +141,26 @@ class FlightWriter {
       for (const Rank member : group.members)
         TRY(memberships.add(g, member.value, place++));
     }
+    return {};
+  }
+
+  // How far each member of a group came, and what its dump can tell.
+  Result<> write_lanes() {
+    SqliteInsert lanes = TRY(database_.insert_into("lanes", 7));
+    for (std::uint32_t g = 0; g < job_.groups.size(); ++g)
+      for (const Lane& lane : matching_.lanes({g})) {
+        if (lane.dump == nullptr)
+          continue;
+        const Slot* const pending = lane.first_pending();
+        TRY(lanes.add(
+            g, lane.rank.value,
+            lane.slots.empty() ? std::nullopt
+                               : std::optional(lane.slots.front().sequence),
+            lane.bounded ? std::optional(lane.last_enqueued) : std::nullopt,
+            pending == nullptr ? std::nullopt
+                               : std::optional(pending->sequence),
+            lane.tells_absence(), lane.stale));
+      }
     return {};
   }
 
@@ -231,14 +256,14 @@ class FlightWriter {
   Result<> write_collectives() {
     for (const RankDump& dump : job_.ranks)
       belongings_.emplace_back(dump.entries.size());
-    SqliteInsert rows = TRY(database_.insert_into("collectives", 20));
+    SqliteInsert rows = TRY(database_.insert_into("collectives", 22));
     std::uint32_t id = 0;
     for (const Collective& row : table_.collectives) {
       ++id;
       Times times;
       for (std::uint64_t i = 0; i < row.match_count; ++i) {
         const Match& match = table_.matches[row.first_match + i];
-        belongings_[match.rank][match.entry] = {id, match.agrees};
+        belongings_[match.rank][match.entry] = {id, match.agrees, match.done};
         times.add(job_.ranks[match.rank].entries.created(match.entry));
       }
       const std::optional<SqliteWord> difference =
@@ -251,16 +276,17 @@ class FlightWriter {
                    rank_or_null(row.destination), row.call.value, difference,
                    row.majority, row.expected, row.joined, row.absent,
                    row.without_dump, row.unknown(), row.scheduled, row.started,
-                   row.completed, row.pending, times.first, times.last));
+                   row.completed, row.pending, times.first, times.last,
+                   row.blocks, row.earlier));
     }
     return {};
   }
 
   Result<> write_entries() {
-    SqliteInsert rows = TRY(database_.insert_into("entries", 21));
+    SqliteInsert rows = TRY(database_.insert_into("entries", 22));
     for (std::size_t r = 0; r < job_.ranks.size(); ++r) {
       const RankDump& dump = job_.ranks[r];
-      const EntryRoles& roles = table_.roles[r];
+      const EntryRoles roles = matching_.roles(r);
       for (std::uint32_t i = 0; i < dump.entries.size(); ++i) {
         const Entry entry = dump.entries[i];
         const Belonging& belonging = belongings_[r][i];
@@ -280,7 +306,8 @@ class FlightWriter {
             matched ? std::optional(belonging.collective) : std::nullopt,
             matched ? std::optional(belonging.agrees) : std::nullopt,
             in_batch ? std::optional(first_entry_[r] + roles.ends[i])
-                     : std::nullopt));
+                     : std::nullopt,
+            matched ? std::optional(belonging.done) : std::nullopt));
       }
     }
     SqliteInsert extras = TRY(database_.insert_into("entry_extras", 3));
@@ -301,6 +328,7 @@ class FlightWriter {
     return {};
   }
 
+  const Matching& matching_;
   const Job& job_;
   const CollectiveTable& table_;
   SqliteDatabase& database_;
@@ -308,27 +336,21 @@ class FlightWriter {
   std::vector<std::vector<Belonging>> belongings_;
 };
 
-Result<> write_file(const Job& job, const CollectiveTable& table,
+Result<> write_file(const Matching& matching, const CollectiveTable& table,
                     const std::filesystem::path& file) {
   SqliteDatabase database = TRY(SqliteDatabase::create(file));
-  TRY(FlightWriter(job, table, database).write());
+  TRY(FlightWriter(matching, table, database).write());
   return database.finish();
 }
 
 }  // namespace
 
-Result<> write_flight_sqlite(const Job& job, const CollectiveTable& table,
+Result<> write_flight_sqlite(const Matching& matching,
+                             const CollectiveTable& table,
                              const std::filesystem::path& target) {
   AtomicFile file = TRY(AtomicFile::create(target));
-  if (Result<> written = write_file(job, table, file.temporary()); !written)
-    return tl::unexpected<Error>(
-        std::move(written).error().in(target.string()));
+  TRY(write_file(matching, table, file.temporary()).in(target.string()));
   return file.commit();
-}
-
-Result<> write_flight_sqlite(const Job& job,
-                             const std::filesystem::path& target) {
-  return write_flight_sqlite(job, match_collectives(job), target);
 }
 
 }  // namespace postflight

@@ -12,8 +12,6 @@
 #include "base/temporary_folder.h"
 #include "base/test_files.h"
 #include "flight/classic/alignment.h"
-#include "flight/classic/calls.h"
-#include "flight/classic/index.h"
 #include "flight/model/job_loader.h"
 
 namespace postflight {
@@ -35,6 +33,11 @@ Job classic_job(const std::string& folder, const std::string& prefix = "nccl") {
   Result<Job> job = load_job(paths, options, {.threads = 1});
   EXPECT_TRUE(job) << (job ? "" : job.error().message());
   return job ? *std::move(job) : Job();
+}
+
+ClassicAnalysis analysis_of(const Job& job) {
+  const Matching matching(job);
+  return analyze_classic(matching, tabulate(matching));
 }
 
 // What must hold whatever the dumps say: each entry is in one call at most,
@@ -73,7 +76,7 @@ void expect_sound(const Job& job, const ClassicAnalysis& analysis) {
 
 TEST(ClassicAnalysis, MatchesAllOfAHealthyJob) {
   const Job job = classic_job(classic_corpus("nccl_healthy"));
-  const ClassicAnalysis analysis = analyze_classic(job);
+  const ClassicAnalysis analysis = analysis_of(job);
   EXPECT_THAT(analysis.problems, IsEmpty());
   EXPECT_THAT(analysis.collectives,
               Each(testing::Field(&ClassicCollective::matched, true)));
@@ -84,7 +87,7 @@ TEST(ClassicAnalysis, MatchesAllOfAHealthyJob) {
 
 TEST(ClassicAnalysis, NamesTheRankThatNeverJoined) {
   const Job job = classic_job(classic_corpus("nccl_mesh_hang"));
-  const ClassicAnalysis analysis = analyze_classic(job);
+  const ClassicAnalysis analysis = analysis_of(job);
   std::vector<Rank> accused;
   for (const ClassicProblem& problem : analysis.problems)
     if (problem.reported)
@@ -96,7 +99,7 @@ TEST(ClassicAnalysis, NamesTheRankThatNeverJoined) {
 
 TEST(ClassicAnalysis, FindsTheFirstThatIsNotFinished) {
   const Job job = classic_job(classic_corpus("nccl_missing_rank"));
-  const ClassicAnalysis analysis = analyze_classic(job);
+  const ClassicAnalysis analysis = analysis_of(job);
   ASSERT_TRUE(analysis.unfinished);
   EXPECT_EQ(entry_at(job, analysis.unfinished->where).sequence, 6);
   EXPECT_THAT(analysis.unfinished->ranks,
@@ -108,7 +111,7 @@ TEST(ClassicAnalysis, HoldsForAllRealJobs) {
     const std::string name = folder.path().filename();
     const Job job = classic_job(folder.path(), name.substr(0, name.find('_')));
     SCOPED_TRACE(name);
-    expect_sound(job, analyze_classic(job));
+    expect_sound(job, analysis_of(job));
   }
 }
 
@@ -130,12 +133,12 @@ TEST(ClassicAnalysis, HoldsForDamagedDumps) {
       broken[at] = static_cast<char>(broken[at] ^ (1 << (at % 8)));
       write_file(victim, broken);
       const Job job = classic_job(folder->path());
-      expect_sound(job, analyze_classic(job));
+      expect_sound(job, analysis_of(job));
     }
     for (std::size_t size = 1; size < whole.size(); size += 41) {
       write_file(victim, whole.substr(0, size));
       const Job job = classic_job(folder->path());
-      expect_sound(job, analyze_classic(job));
+      expect_sound(job, analysis_of(job));
     }
   }
 }
@@ -143,36 +146,6 @@ TEST(ClassicAnalysis, HoldsForDamagedDumps) {
 TEST(ClassicAlignment, DropsNothingWhereRecordsDoNotCompare) {
   EXPECT_THAT(aligned_starts(classic_job(classic_corpus("nccl_wrapped"))),
               Each(0u));
-}
-
-TEST(ClassicIndex, PutsBatchesTogether) {
-  const Job job = classic_job(classic_corpus("nccl_coalesced_collectives"));
-  const ClassicCalls calls(job);
-  ClassicIndex index(job, calls);
-  const std::vector<ClassicTrace>& traces = index.traces({0});
-  ASSERT_EQ(traces.size(), 4u);
-  std::vector<unsigned> counts;
-  for (const ClassicStep& step : traces[0].steps)
-    counts.push_back(step.count);
-  EXPECT_THAT(counts, ElementsAre(1, 1, 2, 2, 2, 2));
-  // Judged by what closes it.
-  EXPECT_TRUE(traces[0].steps[5].pending);
-  EXPECT_EQ(index.oldest_pending(0), 8u);
-  EXPECT_EQ(index.oldest_pending(1), ClassicPlace::kNone);
-}
-
-TEST(ClassicIndex, PairsMessagesInTheirOrder) {
-  const Job job = classic_job(classic_corpus("nccl_p2p_ring_coalesced"));
-  const ClassicCalls calls(job);
-  const ClassicIndex index(job, calls);
-  const ClassicPlace send = index.place(0, 5);
-  ASSERT_TRUE(send.is_message());
-  const ClassicMessage& message = index.message(send.number);
-  ASSERT_NE(message.partner, ClassicMessage::kNone);
-  EXPECT_EQ(index.message(message.partner).where, (ClassicEntry{1, 6}));
-  // What closes the batch is no operation of its own.
-  EXPECT_FALSE(index.place(0, 4).is_step());
-  EXPECT_FALSE(index.place(0, 4).is_message());
 }
 
 }  // namespace

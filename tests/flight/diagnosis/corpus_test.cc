@@ -65,7 +65,7 @@ TEST_P(Corpus, IsDiagnosedRight) {
                                           folder};
   const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
-  const Verdict verdict = diagnose(*job);
+  const Verdict verdict = diagnose(Matching(*job));
   const nlohmann::json truth = truth_of(folder);
   EXPECT_TRUE(agrees(verdict, truth))
       << kind_name(verdict.kind) << " "
@@ -92,7 +92,7 @@ TEST(Diagnosis, TellsACutDumpFromAMissingOne) {
   const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
   EXPECT_EQ(
-      diagnose(*job).summary,
+      diagnose(Matching(*job)).summary,
       "ranks 2-3 left no complete dump, and 2 of 4 ranks wait for them in "
       "all_reduce #6 of default_pg");
 }
@@ -118,7 +118,7 @@ TEST(Diagnosis, StandsAFolderOfAllKinds) {
     fs::resize_file(cut, size);
     const Result<Job> job = load_job(paths, {}, {.threads = 1});
     ASSERT_TRUE(job) << size;
-    const Verdict verdict = diagnose(*job);
+    const Verdict verdict = diagnose(Matching(*job));
     // Rank 0 waits, and rank 7 is of another job: neither is ever accused.
     for (const Rank rank : verdict.culprits)
       EXPECT_TRUE(rank.value >= 1 && rank.value <= 3) << size;
@@ -142,7 +142,7 @@ TEST_P(JsonCorpus, IsDiagnosedLikeThePickles) {
                                           "/flight_json/" + folder};
   const Result<Job> job = load_job(paths, {}, {.threads = 1});
   ASSERT_TRUE(job);
-  const Verdict verdict = diagnose(*job);
+  const Verdict verdict = diagnose(Matching(*job));
   EXPECT_TRUE(agrees(verdict, truth_of(folder)))
       << kind_name(verdict.kind) << " "
       << testing::PrintToString(culprits_of(verdict)) << ": "

@@ -29,7 +29,7 @@ constexpr State kStarted = State::kStarted;
 
 // "never_joined 2 certain", with "-" where nobody is accused.
 std::string verdict_text(const Job& job) {
-  const Verdict verdict = diagnose(job);
+  const Verdict verdict = diagnose(Matching(job));
   return fmt::format(
       "{} {} {}", kind_name(verdict.kind),
       verdict.culprits.empty() ? "-" : rank_set_text(verdict.culprits),
@@ -38,7 +38,7 @@ std::string verdict_text(const Job& job) {
 
 std::vector<std::string> finding_kinds(const Job& job) {
   std::vector<std::string> kinds;
-  for (const Finding& finding : diagnose(job).findings)
+  for (const Finding& finding : diagnose(Matching(job)).findings)
     kinds.push_back(finding.kind);
   return kinds;
 }
@@ -82,7 +82,7 @@ TEST(Rules, WhoNeverJoinedIsAtFault) {
                       .rank(3, {done(1), done(2), waiting(3)})
                       .job();
   EXPECT_EQ(verdict_text(job), "never_joined 2 certain");
-  EXPECT_EQ(diagnose(job).summary,
+  EXPECT_EQ(diagnose(Matching(job)).summary,
             "rank 2 never joined all_reduce #3 of 0_description; 3 of 4 ranks "
             "wait for it");
 }
@@ -108,7 +108,7 @@ TEST(Rules, WhoWaitsElsewhereIsAVictim) {
                       .rank(2, {done(9, 2)})
                       .rank(3, {waiting(1, 1)})
                       .job();
-  const Verdict verdict = diagnose(job);
+  const Verdict verdict = diagnose(Matching(job));
   EXPECT_EQ(rank_set_text(verdict.culprits), "2");
 }
 
@@ -224,7 +224,7 @@ TEST(Rules, ASkippedOperationIsToldFromAWrongOne) {
     maker.rank(rank, entries);
   }
   const Job job = maker.job();
-  EXPECT_EQ(rank_set_text(diagnose(job).culprits), "2");
+  EXPECT_EQ(rank_set_text(diagnose(Matching(job)).culprits), "2");
   EXPECT_THAT(finding_kinds(job), Contains("skipped_operation"));
 }
 
@@ -272,7 +272,7 @@ TEST(Rules, AReceiveWithoutItsSendIsTheSendersFault) {
                     message("nccl:recv 1<-0", kWaiting, 2, 2 * kSecond)})
           .rank(2, {done(9)})
           .job();
-  const Verdict verdict = diagnose(job);
+  const Verdict verdict = diagnose(Matching(job));
   EXPECT_EQ(rank_set_text(verdict.culprits), "0");
   EXPECT_THAT(verdict.summary,
               testing::StartsWith("rank 0 never sent what rank 1 waits for"));
@@ -346,7 +346,8 @@ TEST(Rules, AGroupInMorePlacesThanAreComparedStillNamesWhoIsBehind) {
   maker.rank(0, {done(1), done(10, 1)});
   for (int rank = 1; rank < kRanks; ++rank)
     maker.rank(rank, {done(1), waiting(rank + 1)});
-  const Verdict verdict = diagnose(maker.job());
+  const Job job = maker.job();
+  const Verdict verdict = diagnose(Matching(job));
   EXPECT_EQ(kind_name(verdict.kind), "never_joined");
   EXPECT_EQ(rank_set_text(verdict.culprits), "0");
 }
@@ -409,7 +410,7 @@ TEST(Rules, TheFirstWatchdogToGiveUpIsNamed) {
                       .job();
   EXPECT_THAT(finding_kinds(job), testing::AllOf(Contains("first_timeout"),
                                                  Contains("timeouts_differ")));
-  for (const Finding& finding : diagnose(job).findings)
+  for (const Finding& finding : diagnose(Matching(job)).findings)
     if (finding.kind == "first_timeout") {
       EXPECT_EQ(finding.message,
                 "rank 1 reaches its watchdog time-out first, 30 s after it "
@@ -425,7 +426,7 @@ TEST(Rules, WhatTheWatchdogGaveUpIsNotDone) {
                       .rank(0, {done(1), aborted})
                       .rank(1, {done(1)})
                       .job();
-  EXPECT_EQ(diagnose(job).kind, VerdictKind::kNeverJoined);
+  EXPECT_EQ(diagnose(Matching(job)).kind, VerdictKind::kNeverJoined);
   EXPECT_THAT(finding_kinds(job), Contains("aborted"));
 }
 
@@ -489,7 +490,7 @@ TEST(Rules, ADumpOfAnotherTimeIsAFinding) {
                         .rank(3, {at(9000)})
                         .job();
     std::vector<std::string> found;
-    for (const Finding& finding : diagnose(job).findings)
+    for (const Finding& finding : diagnose(Matching(job)).findings)
       if (finding.kind == "another_time")
         found.push_back(finding.message);
     return found;
@@ -556,7 +557,7 @@ TEST(Rules, TakeAnyNumbers) {
                             .rank(2, many)
                             .rank(3, {send, entry, waiting(kMost)})
                             .job();
-        EXPECT_EQ(diagnose(job).ranks.size(), 4u);
+        EXPECT_EQ(diagnose(Matching(job)).ranks.size(), 4u);
       }
 }
 

@@ -64,12 +64,10 @@ TEST(EntryRoles, AnEndAloneIsACollectiveIfItsNumberIsNew) {
             "collective other");
 }
 
-TEST(EntryRoles, ABatchAtTheBeginningOfARingBelongsToNothing) {
-  EXPECT_EQ(roles_of({{3, "nccl:coalesced"}, {4}}, 7), "other collective");
-  EXPECT_EQ(
-      roles_of({{3, "nccl:allreduce_coalesced"}, {3, "nccl:coalesced"}, {4}},
-               7),
-      "other>1 other collective");
+TEST(EntryRoles, AnEndAtTheBeginningOfARingMayBeOfTransfers) {
+  EXPECT_EQ(roles_of({{3, "nccl:coalesced"}, {4}}, 7), "collective collective");
+  EXPECT_EQ(roles_of({{3, "nccl:coalesced", kDone, 4, 2}, {4}}, 7),
+            "other collective");
 }
 
 }  // namespace

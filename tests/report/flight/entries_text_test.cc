@@ -30,7 +30,7 @@ std::string shown(const Job& job, const Wish& wish = {}) {
   std::string text;
   {
     Output out([&text](std::string_view piece) { text += piece; });
-    write_entries(job, filter, wish.grid, terminal, out);
+    write_entries(Matching(job), filter, wish.grid, terminal, out);
   }
   return text.substr(text.find("\n\n") + 1);
 }

@@ -16,7 +16,9 @@ nlohmann::json json_of(const Job& job) {
   std::string text;
   {
     Output out([&text](std::string_view piece) { text += piece; });
-    write_flight_json(job, match_collectives(job), out);
+    const Matching matching(job);
+    const CollectiveTable table = tabulate(matching);
+    write_flight_json(matching, table, analyze_classic(matching, table), out);
   }
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   return nlohmann::json::parse(text);
@@ -36,8 +38,8 @@ TEST(FlightJson, JoinsByNumber) {
   const nlohmann::json& second = json["collectives"][1];
   EXPECT_EQ(second["difference"], "operation");
   EXPECT_EQ(second["matches"], nlohmann::json::parse(R"([
-              {"entry": 1, "rank": 0, "agrees": true},
-              {"entry": 3, "rank": 1, "agrees": false}])"));
+              {"entry": 1, "rank": 0, "agrees": true, "done": true},
+              {"entry": 3, "rank": 1, "agrees": false, "done": true}])"));
   for (std::size_t i = 0; i < json["entries"].size(); ++i)
     EXPECT_EQ(json["entries"][i]["id"], i);
   EXPECT_EQ(json["entries"][3]["rank"], 1);

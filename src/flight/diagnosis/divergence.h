@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "flight/matching/arguments.h"
-#include "flight/matching/timeline.h"
+#include "flight/matching/matching.h"
 
 namespace postflight {
 
-// The first collective of a group that its members did not all mean.
+// The first collective of a group in which the calls of its members cannot work
+// together.
 struct Divergence {
   GroupId group;
   std::int64_t sequence = 0;
@@ -22,6 +21,7 @@ struct Divergence {
 // Looks at all that the rings still hold, finished or not: operations that
 // don't match can finish, and the hang comes later. One for each group that
 // has one, in the order of groups.
-std::vector<Divergence> find_divergences(const Timeline& timeline);
+std::vector<Divergence> find_divergences(const Matching& matching,
+                                         const Context& context);
 
 }  // namespace postflight

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/context.h"
+#include "flight/matching/calls.h"
+#include "flight/matching/entry_role.h"
+#include "flight/matching/lane.h"
+#include "flight/matching/transfer.h"
+#include "flight/model/job.h"
+
+namespace postflight {
+
+// Which entries of a job belong together: the one answer that the diagnosis,
+// the database, fr-trace and the grid of entries all read.
+//
+// Collectives are matched by group and number, transfers by channel and order.
+// Both have one rule for what a batch is (EntryRoles), when something is done
+// (is_done), what a dump can tell about what it does not list (presence), and
+// whether calls agree (Calls).
+class Matching {
+ public:
+  // The job must outlive it.
+  explicit Matching(const Job& job, const Context& context = {});
+
+  const Job& job() const { return *job_; }
+  const Calls& calls() const { return calls_; }
+  const Operation& operation(CallId call) const {
+    return calls_.operation(call);
+  }
+  // What each entry of the rank at this place of Job::ranks is.
+  EntryRoles roles(std::size_t rank_index) const;
+
+  // One for each member, in order.
+  std::span<const Lane> lanes(GroupId group) const {
+    return lanes_[group.value];
+  }
+  const Lane* lane(GroupId group, Rank rank) const;
+  // The entries of a slot without the one that closes its batch, in order.
+  void list_members(const Lane& lane, const Slot& slot,
+                    std::vector<std::uint32_t>& entries) const;
+  // How the members of a row differ; nothing if they agree.
+  std::optional<Disagreement> compare(GroupId group, const Row& row) const;
+
+  // Whether the slot is certainly done and its operation ends nowhere before
+  // all have joined. Then they have, whatever their dumps say.
+  bool proves_all_joined(const Lane& lane, const Slot& slot) const;
+
+  // Of the rank at this place of Job::ranks, in the order of its entries.
+  std::span<const Transfer> transfers(std::size_t rank_index) const {
+    return transfers_[rank_index];
+  }
+  const Transfer& transfer(TransferPlace place) const {
+    return transfers_[place.rank][place.number];
+  }
+  // In order of groups, senders and receivers.
+  std::span<const Channel> channels() const { return channels_; }
+
+  // Whether work of this entry's backend ever reads completed. Gloo's does
+  // not: there, what left the watchdog's list is done or failed.
+  bool completes(const Entry& entry) const;
+  // The newest time that the rank's dump knows of; the dump is no older.
+  std::int64_t latest(std::size_t rank_index) const {
+    return latest_[rank_index];
+  }
+  // The newest time at which it saw something end.
+  std::int64_t latest_completion(std::size_t rank_index) const {
+    return latest_completions_[rank_index];
+  }
+  // Whether this rank recorded when operations started.
+  bool has_starts(std::size_t rank_index) const {
+    return has_starts_[rank_index];
+  }
+
+ private:
+  class RankReader;
+
+  void find_backends();
+  void make_lanes();
+  void read_ranks(const Context& context);
+  void align_incarnations();
+  void set_bounds();
+  void settle_weak();
+  void find_stale();
+  bool is_done(const RankDump& dump, std::size_t entry) const;
+  bool is_only_active(const RankDump& dump) const;
+
+  const Job* job_;
+  Calls calls_;
+  std::vector<std::vector<Lane>> lanes_;
+  std::vector<std::vector<Transfer>> transfers_;
+  std::vector<Channel> channels_;
+  std::vector<char> with_transfers_;
+  std::vector<char> name_completes_;  // by the name's TextId
+  std::vector<std::int64_t> latest_;
+  std::vector<std::int64_t> latest_completions_;
+  std::vector<char> has_starts_;
+};
+
+}  // namespace postflight
