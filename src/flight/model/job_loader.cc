@@ -39,25 +39,23 @@ class Machines {
   std::vector<std::unique_ptr<Machine>> idle_;
 };
 
-Result<> add(DumpPart part, const RankNameOptions& names, JobBuilder& builder) {
-  std::vector<std::vector<Rank>> ranks =
-      TRY(read_ranks({&part.file, 1}, names));
+void add(DumpPart part, const RankNames& names, JobBuilder& builder) {
+  std::vector<Rank> candidates = names.candidates(part.file);
   if (part.dump) {
     builder.add(*std::move(part.dump), std::move(part.file),
-                std::move(ranks[0]));
-    return {};
+                std::move(candidates));
+    return;
   }
-  if (!ranks[0].empty())
-    part.skipped->rank = ranks[0][0].value;
+  if (!candidates.empty())
+    part.skipped->rank = candidates[0].value;
   builder.skip(*std::move(part.skipped));
-  return {};
 }
 
 }  // namespace
 
 Result<Job> load_files(std::span<const std::string> files,
                        const LoadOptions& options, const Context& context) {
-  TRY(read_ranks({}, options.names));  // refuses a bad pattern at once
+  const RankNames names = TRY(RankNames::compile(options.names));
   if (options.on_start)
     options.on_start(files.size());
   Machines machines(context.limits);
@@ -77,7 +75,7 @@ Result<Job> load_files(std::span<const std::string> files,
                 if (options.on_file)
                   options.on_file(read.bytes);
                 for (DumpPart& part : read.parts)
-                  TRY(add(std::move(part), options.names, builder));
+                  add(std::move(part), names, builder);
                 return {};
               });
   TRY(std::move(read_all));

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/ascii.h"
-#include "base/pattern.h"
 
 namespace postflight {
 namespace {
@@ -140,38 +139,37 @@ std::optional<Number> number_of(std::string_view name, Rank rank) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::vector<Rank> rank_candidates(std::string_view file_name) {
+std::vector<Rank> ranks_in(const std::vector<Number>& numbers) {
   std::vector<Rank> ranks;
-  for (const Number& number : numbers_of(file_name))
+  ranks.reserve(numbers.size());
+  for (const Number& number : numbers)
     ranks.push_back(number.rank);
   return ranks;
 }
 
-Result<std::vector<std::vector<Rank>>> read_ranks(
-    std::span<const std::string> files, const RankNameOptions& options) {
-  std::optional<Pattern> pattern;
-  if (options.pattern) {
-    pattern = TRY(Pattern::compile(*options.pattern));
-    if (pattern->groups() == 0)
-      return fail(ErrorKind::kUsage,
-                  "the rank pattern '{}' has no capture group: put the rank in "
-                  "parentheses",
-                  *options.pattern);
-  }
-  std::vector<std::vector<Rank>> ranks;
-  for (const std::string& file : files) {
-    const std::string_view name = base_name(file);
-    const std::vector<Number> numbers =
-        pattern          ? numbers_matching(name, *pattern)
-        : options.prefix ? numbers_behind(name, *options.prefix)
-                         : numbers_of(name);
-    std::vector<Rank>& candidates = ranks.emplace_back();
-    for (const Number& number : numbers)
-      candidates.push_back(number.rank);
-  }
-  return ranks;
+}  // namespace
+
+std::vector<Rank> rank_candidates(std::string_view file_name) {
+  return ranks_in(numbers_of(file_name));
+}
+
+Result<RankNames> RankNames::compile(const RankNameOptions& options) {
+  if (!options.pattern)
+    return RankNames(options.prefix, std::nullopt);
+  Pattern pattern = TRY(Pattern::compile(*options.pattern));
+  if (pattern.groups() == 0)
+    return fail(ErrorKind::kUsage,
+                "the rank pattern '{}' has no capture group: put the rank in "
+                "parentheses",
+                *options.pattern);
+  return RankNames(options.prefix, std::move(pattern));
+}
+
+std::vector<Rank> RankNames::candidates(std::string_view file) const {
+  const std::string_view name = base_name(file);
+  return ranks_in(pattern_  ? numbers_matching(name, *pattern_)
+                  : prefix_ ? numbers_behind(name, *prefix_)
+                            : numbers_of(name));
 }
 
 std::vector<std::string> read_hosts(std::span<const NamedDump> dumps) {

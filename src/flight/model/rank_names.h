@@ -4,9 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/pattern.h"
 #include "flight/model/id.h"
 
 namespace postflight {
@@ -23,11 +25,23 @@ struct RankNameOptions {
   std::optional<std::string> pattern = {};
 };
 
-// The possible ranks of each file by its name, the likeliest first; none if it
-// has no number, or does not match the prefix or pattern. Fails if the pattern
-// is not a regular expression with a group.
-Result<std::vector<std::vector<Rank>>> read_ranks(
-    std::span<const std::string> files, const RankNameOptions& options = {});
+// Finds ranks in the names of files.
+class RankNames {
+ public:
+  // Fails if the pattern is not a regular expression with a group.
+  static Result<RankNames> compile(const RankNameOptions& options);
+
+  // The possible ranks of `file`, the likeliest first; none if its name has no
+  // number, or does not match the prefix or pattern.
+  std::vector<Rank> candidates(std::string_view file) const;
+
+ private:
+  RankNames(std::optional<std::string> prefix, std::optional<Pattern> pattern)
+      : prefix_(std::move(prefix)), pattern_(std::move(pattern)) {}
+
+  std::optional<std::string> prefix_;
+  std::optional<Pattern> pattern_;
+};
 
 // A dump and its rank.
 struct NamedDump {

@@ -22,16 +22,18 @@ TEST(RankNames, TakesTheNumberBehindRankOrTheLastOne) {
 }
 
 TEST(RankNames, TakesThePrefixThatWasGiven) {
-  const std::vector<std::string> files = {"x/a_1_2", "x/b_3"};
-  EXPECT_THAT(*read_ranks(files, {.prefix = "a_1_"}),
-              ElementsAre(ElementsAre(Rank{2}), IsEmpty()));
+  const Result<RankNames> names = RankNames::compile({.prefix = "a_1_"});
+  ASSERT_TRUE(names);
+  EXPECT_THAT(names->candidates("x/a_1_2"), ElementsAre(Rank{2}));
+  EXPECT_THAT(names->candidates("x/b_3"), IsEmpty());
 }
 
 TEST(RankNames, TakesTheGroupOfAPattern) {
-  const std::vector<std::string> files = {"w3g4", "other"};
-  EXPECT_THAT(*read_ranks(files, {.pattern = "w([0-9]+)g"}),
-              ElementsAre(ElementsAre(Rank{3}), IsEmpty()));
-  const auto refused = read_ranks(files, {.pattern = "w[0-9]+"});
+  const Result<RankNames> names = RankNames::compile({.pattern = "w([0-9]+)g"});
+  ASSERT_TRUE(names);
+  EXPECT_THAT(names->candidates("w3g4"), ElementsAre(Rank{3}));
+  EXPECT_THAT(names->candidates("other"), IsEmpty());
+  const Result<RankNames> refused = RankNames::compile({.pattern = "w[0-9]+"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(),
             "the rank pattern 'w[0-9]+' has no capture group: put the rank "
