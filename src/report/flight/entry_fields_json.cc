@@ -29,7 +29,7 @@ void write_sizes(std::string_view name, const Job& job, SizesId sizes,
 }
 
 // Dumps have 0 for a time that was not recorded.
-std::optional<std::int64_t> recorded(std::int64_t time) {
+std::optional<std::int64_t> time_or_null(std::int64_t time) {
   return time == 0 ? std::nullopt : std::optional(time);
 }
 
@@ -94,9 +94,9 @@ void EntryFieldsJson::write(const RankDump& dump, std::uint32_t position,
   json.id("operation_id", entry.operation_id);
   json.field("state", state_name(entry.state));
   json.field("retired", entry.retired);
-  json.time("created_ns", recorded(entry.created));
-  json.time("started_ns", recorded(entry.started));
-  json.time("completed_ns", recorded(entry.completed));
+  json.time("created_ns", time_or_null(entry.created));
+  json.time("started_ns", time_or_null(entry.started));
+  json.time("completed_ns", time_or_null(entry.completed));
   if (entry.duration_ms == -1)
     json.field("duration_ms", nullptr);
   else

@@ -21,7 +21,7 @@ struct FreeContext {
 using Lz4EncoderContext = std::unique_ptr<LZ4F_cctx, FreeContext>;
 using Lz4DecoderContext = std::unique_ptr<LZ4F_dctx, FreeContext>;
 
-constexpr std::size_t kBlock = 256 << 10;  // LZ4F_max256KB
+constexpr std::size_t kLz4Block = 256 << 10;  // LZ4F_max256KB
 constexpr int kMaxLevel = 12;
 
 // Independent blocks, with a checksum per block and for the whole contents.
@@ -52,11 +52,11 @@ class Lz4Encoder : public Filter {
         TRY(make(LZ4F_HEADER_SIZE_MAX, [&](std::byte* to, std::size_t room) {
           return LZ4F_compressBegin(context_.get(), to, room, &preferences_);
         }));
-      } else if (block_.empty() && in.size() >= kBlock) {
-        TRY(encode(in.first(kBlock)));
-        in = in.subspan(kBlock);
-      } else if (gather(in, block_, kBlock);
-                 block_.size() == kBlock ||
+      } else if (block_.empty() && in.size() >= kLz4Block) {
+        TRY(encode(in.first(kLz4Block)));
+        in = in.subspan(kLz4Block);
+      } else if (gather(in, block_, kLz4Block);
+                 block_.size() == kLz4Block ||
                  (!block_.empty() && stage != FilterStage::kMore)) {
         TRY(encode(block_));
         block_.clear();
