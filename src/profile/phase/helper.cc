@@ -18,8 +18,8 @@ constexpr std::string_view kModule =
     with phase("load"):
         ...
 
-Without a profiler it costs next to nothing. Phases nest, and belong to the
-thread that they are begun in.
+Without a profiler it costs next to nothing. Phases nest and belong to the
+thread that enters them.
 """
 import contextlib
 import mmap
@@ -43,12 +43,12 @@ class _Table:
         path = os.path.join(folder, "%d.phases" % self.pid)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # Not a hole that a full disk could not fill later.
+            # Allocate it now, as writing to a hole fails when the disk is full.
             os.posix_fallocate(file, 0, _NAMES + _NAMES_BYTES)
             self.memory = mmap.mmap(file, _NAMES + _NAMES_BYTES)
         finally:
             os.close(file)
-        # An old one is of a program that this process was before.
+        # An existing table is from before this process called exec.
         self.memory[:_NAMES] = bytes(_NAMES)
         struct.pack_into("<III", self.memory, 8, _SLOTS, _NAMES_BYTES, 4)
         self.memory[:8] = b"PFPHASE\x01"
@@ -150,7 +150,7 @@ def _end(table):
 
 @contextlib.contextmanager
 def phase(name, frame_id=""):
-    """A phase from here to the end of the block; also a decorator."""
+    """A phase that lasts until the end of the block; also a decorator."""
     table = _begin(name, frame_id)
     try:
         yield
@@ -159,7 +159,7 @@ def phase(name, frame_id=""):
 
 
 class TorchProfiler:
-    """What torch's compile-time profiler hook takes as its profiler class."""
+    """The profiler class for torch's compile-time profiler hook."""
 
     hook = None
 
@@ -175,17 +175,17 @@ class TorchProfiler:
             with phase(name, frame):
                 result = work(*arguments, **keywords)
         except BaseException:
-            # torch would take every later phase for one inside this one.
+            # Otherwise torch would take every later phase for a nested one.
             hook.inside_profile_compile_time = False
             hook.failed_profile_count += 1
             raise
-        # One line to a thing, as torch's own means to have them.
+        # torch logs each item on a line of its own.
         self.profile_result = ["phase %s, frame %s" % (name, frame)]
         return result
 
 
 def enable_torch(hook):
-    """Makes the phases of torch.compile known."""
+    """Announces the phases of torch.compile."""
     import logging
     logging.getLogger("strobelight_compile_time_profiler").setLevel(
         logging.WARNING)
@@ -228,7 +228,7 @@ import sys
 _here = os.path.dirname(os.path.abspath(__file__))
 try:
     import postflight_phase
-    postflight_phase._current()  # so that it is known from the start
+    postflight_phase._current()  # creates the table
     if os.environ.get("POSTFLIGHT_TORCH", "1") != "0":
         sys.meta_path.insert(0, postflight_phase._TorchFinder())
 except Exception:
