@@ -121,10 +121,6 @@ std::optional<int> ThreadWatch::processor() const {
   return number_at<int>(rest, kProcessor);
 }
 
-std::string process_name(pid_t pid) {
-  return without_newline(read_small(fmt::format("/proc/{}/comm", pid)));
-}
-
 std::string command_line(pid_t pid) {
   std::string text = read_small(fmt::format("/proc/{}/cmdline", pid));
   while (text.ends_with('\0'))

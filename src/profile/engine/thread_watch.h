@@ -43,7 +43,6 @@ class ThreadWatch {
 };
 
 // Files of /proc, without the newline; empty if the process has ended.
-std::string process_name(pid_t pid);
 std::string command_line(pid_t pid);
 std::string thread_name(pid_t pid, pid_t tid);
 

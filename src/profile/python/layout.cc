@@ -197,17 +197,8 @@ std::string version_text(const PythonVersion& version) {
   return fmt::format("{}.{}.{}", version.major, version.minor, version.micro);
 }
 
-Result<PythonLayout> known_layout(const PythonVersion& version) {
-  const KnownVersion known = TRY(find_version(version));
-  if (known.layout == nullptr)
-    return fail(ErrorKind::kUnsupported,
-                "the layout of Python {} is in its runtime only",
-                version_text(version));
-  return known.layout();
-}
-
-Result<PythonLayout> described_layout(const PythonVersion& version,
-                                      Bytes runtime) {
+Result<PythonLayout> python_layout(const PythonVersion& version,
+                                   Bytes runtime) {
   const KnownVersion known = TRY(find_version(version));
   if (known.layout != nullptr)
     return known.layout();

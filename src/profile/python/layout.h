@@ -86,15 +86,11 @@ struct PythonLayout {
   std::uint32_t compact_header = 0;  // and of others
 };
 
-// The layout of a version up to 3.12, which is fixed.
-Result<PythonLayout> known_layout(const PythonVersion& version);
-
-// How many bytes of the runtime described_layout() reads.
+// How many bytes of the runtime python_layout() reads.
 constexpr std::size_t kDescribedBytes = 1024;
-// The layout of any version: from 3.13 on as _Py_DebugOffsets, at the front of
-// `runtime`, describes it. It is checked against itself and rejected if it is
-// not plausible.
-Result<PythonLayout> described_layout(const PythonVersion& version,
-                                      Bytes runtime);
+// The layout of a version. Up to 3.12 it is fixed; from 3.13 on
+// _Py_DebugOffsets, at the front of `runtime`, describes it, which is checked
+// against itself and rejected if it is not plausible.
+Result<PythonLayout> python_layout(const PythonVersion& version, Bytes runtime);
 
 }  // namespace postflight

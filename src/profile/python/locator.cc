@@ -112,7 +112,7 @@ Result<std::optional<PythonRuntime>> PythonLocator::find(pid_t pid,
     std::array<std::byte, kDescribedBytes> front;
     if (!memory.read(runtime.address, front))
       return std::nullopt;
-    runtime.layout = TRY(described_layout(runtime.version, front));
+    runtime.layout = TRY(python_layout(runtime.version, front));
     if (!is_running(runtime, memory))
       return std::nullopt;
     return runtime;

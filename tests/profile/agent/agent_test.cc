@@ -208,7 +208,7 @@ TEST_F(AgentRingTest, EndsAtStacksDeeperThanAgentsMakeThem) {
 
 TEST_F(AgentRingTest, KnowsWhichPythonsTheAgentCanWalk) {
   ring_.emplace(*AgentRing::open(path_));
-  PythonLayout layout = *known_layout({3, 10, 0});
+  PythonLayout layout = *python_layout({3, 10, 0}, {});
   EXPECT_TRUE(ring_->begin(layout, 500, 0));
   layout.frame.size = 300;
   EXPECT_FALSE(ring_->begin(layout, 500, 0));

@@ -43,16 +43,16 @@ TEST(PythonLayout, KnowsVersions) {
 }
 
 TEST(PythonLayout, RefusesUnknownVersionsByName) {
-  EXPECT_EQ(message(known_layout({3, 8, 0})),
+  EXPECT_EQ(message(python_layout({3, 8, 0}, {})),
             "Python 3.8 is not supported; 3.9 to 3.14 are");
-  EXPECT_EQ(message(described_layout({3, 15, 0}, {})),
+  EXPECT_EQ(message(python_layout({3, 15, 0}, {})),
             "Python 3.15 is not supported; 3.9 to 3.14 are");
 }
 
 TEST(PythonLayout, ReadsADescription) {
   for (const std::uint64_t version : {0x030d00f0U, 0x030e01f0U}) {
     const Result<PythonLayout> layout =
-        described_layout(python_version(version), description(version));
+        python_layout(python_version(version), description(version));
     ASSERT_TRUE(layout) << message(layout);
     EXPECT_EQ(layout->runtime.interpreters, 16U);
     EXPECT_EQ(layout->thread.frame, 32U);
@@ -66,21 +66,21 @@ TEST(PythonLayout, ReadsADescription) {
 TEST(PythonLayout, RefusesADescriptionThatCannotBe) {
   const PythonVersion version = {3, 13, 0};
   std::vector<std::byte> bytes = description(0x030d00f0);
-  EXPECT_EQ(message(described_layout(version, Bytes(bytes).first(100))),
+  EXPECT_EQ(message(python_layout(version, Bytes(bytes).first(100))),
             "Python 3.13.0 has no _Py_DebugOffsets");
   bytes[0] = std::byte{'y'};
-  EXPECT_EQ(message(described_layout(version, bytes)),
+  EXPECT_EQ(message(python_layout(version, bytes)),
             "Python 3.13.0 has no _Py_DebugOffsets");
   bytes = description(0x030d01f0);
-  EXPECT_EQ(message(described_layout(version, bytes)),
+  EXPECT_EQ(message(python_layout(version, bytes)),
             "Python 3.13.0 has the _Py_DebugOffsets of Python 3.13.1");
   bytes = description(0x030d00f0);
   bytes[16] = std::byte{1};
-  EXPECT_EQ(message(described_layout(version, bytes)),
+  EXPECT_EQ(message(python_layout(version, bytes)),
             "free-threaded Python 3.13.0 is not supported");
   bytes = description(0x030d00f0);
   bytes[8 * 31 + 3] = std::byte{1};  // an instruction beyond its frame
-  EXPECT_EQ(message(described_layout(version, bytes)),
+  EXPECT_EQ(message(python_layout(version, bytes)),
             "Python 3.13.0 has implausible _Py_DebugOffsets");
 }
 

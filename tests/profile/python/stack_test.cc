@@ -61,7 +61,7 @@ SmallMemory three_frames() {
 }
 
 const PythonLayout& layout() {
-  static const PythonLayout known = *known_layout({3, 11, 2});
+  static const PythonLayout known = *python_layout({3, 11, 2}, {});
   return known;
 }
 
@@ -123,7 +123,7 @@ RC_GTEST_PROP(PythonStack, TakesAnyMemory,
         PythonVersion{3, 12, 0}}) {
     const PythonRuntime runtime = {.address = SmallMemory::kBase,
                                    .version = version,
-                                   .layout = *known_layout(version)};
+                                   .layout = *python_layout(version, {})};
     PythonStackReader reader(memory, runtime.layout, SmallMemory::kBase, 50);
     CodeReader codes(memory, runtime, {});
     for (const RawFrame& frame : reader.read().frames)
