@@ -32,6 +32,7 @@ BELOW = {
     "checkpoint/tensor": ["base", "checkpoint/zip", "checkpoint/model"],
     "checkpoint/torch": ["base", "pickle", "json", "stream/", "checkpoint/zip",
                          "checkpoint/model"],
+    "checkpoint/safetensors": ["base", "json", "checkpoint/model"],
     "checkpoint/verification": ["base", "pickle", "checkpoint/zip",
                                 "checkpoint/model", "checkpoint/tensor"],
     "checkpoint/dcp": ["base", "pickle", "json", "stream/", "checkpoint/zip",

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "checkpoint/model/checkpoint.h"
-#include "checkpoint/model/map_location.h"
-#include "checkpoint/model/template.h"
+#include "checkpoint/map_location.h"
+#include "checkpoint/template.h"
 
 namespace postflight {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/environment.h"
-#include "checkpoint/model/key_filter.h"
+#include "checkpoint/key_filter.h"
 #include "cli/ckpt/options.h"
 #include "stream/codec/built_in.h"
 #include "stream/extension/transform_plugin.h"

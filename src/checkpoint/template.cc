@@ -1,4 +1,4 @@
-#include "checkpoint/model/template.h"
+#include "checkpoint/template.h"
 
 #include <algorithm>
 #include <charconv>

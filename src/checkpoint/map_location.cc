@@ -1,4 +1,4 @@
-#include "checkpoint/model/map_location.h"
+#include "checkpoint/map_location.h"
 
 namespace postflight {
 

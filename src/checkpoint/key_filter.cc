@@ -1,4 +1,4 @@
-#include "checkpoint/model/key_filter.h"
+#include "checkpoint/key_filter.h"
 
 #include <algorithm>
 
