@@ -21,8 +21,8 @@
 
 #include "base/descriptor.h"
 #include "base/temporary_folder.h"
-#include "checkpoint/model/checkpoint.h"
 #include "checkpoint/map_location.h"
+#include "checkpoint/model/checkpoint.h"
 #include "checkpoint/template.h"
 #include "checkpoint/tensor/export.h"
 #include "checkpoint/tensor/reader.h"
@@ -89,7 +89,7 @@ Loaded load(const std::filesystem::path& path) {
     loaded.targets.push_back({&tensor, loaded.rooms[i]});
     const Storage& storage = loaded.checkpoint.storages()[tensor.storage];
     loaded.offsets.push_back(
-        must(loaded.checkpoint.files[0]->extent(*storage.entry)).offset);
+        must(loaded.checkpoint.files()[0]->extent(*storage.entry)).offset);
   }
   loaded.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return loaded;

@@ -85,7 +85,7 @@ std::vector<std::uint64_t> data_offsets(const Checkpoint& checkpoint,
                                         const Assembly& assembly) {
   std::vector<std::uint64_t> offsets;
   for (const AssemblyChunk& chunk : assembly.chunks) {
-    const Bytes item = checkpoint.files[chunk.file]->bytes().subspan(
+    const Bytes item = checkpoint.files()[chunk.file]->bytes().subspan(
         chunk.extent.offset, chunk.extent.size);
     const ZipDirectory directory = must(ZipDirectory::read(item, {}));
     for (const ZipEntry& entry : directory.entries())
@@ -101,15 +101,15 @@ void read_bench(const std::string& folder) {
   const TensorReader reader(checkpoint, {.threads = 1});
   Rooms rooms(checkpoint);
   std::vector<Descriptor> files;
-  for (const auto& file : checkpoint.files)
+  for (const DataFile* const file : checkpoint.files())
     files.emplace_back(::open(file->path().c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<std::vector<std::uint64_t>> offsets;
-  for (const auto& assembly : checkpoint.assemblies)
+  for (const Assembly* const assembly : checkpoint.assemblies())
     offsets.push_back(data_offsets(checkpoint, *assembly));
   // The same bytes, one chunk after the other.
   const auto by_pread = [&] {
     for (std::size_t i = 0; i < rooms.rooms.size(); ++i) {
-      const Assembly& assembly = *checkpoint.assemblies[i];
+      const Assembly& assembly = *checkpoint.assemblies()[i];
       std::byte* to = rooms.rooms[i].data();
       for (std::size_t j = 0; j < assembly.chunks.size(); ++j) {
         const std::size_t size = assembly.bytes_of(assembly.chunks[j]);
@@ -177,7 +177,7 @@ void slice_bench(const std::string& folder, std::string_view text) {
   action.sa_sigaction = unlock_page;
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGSEGV, &action, nullptr);
-  for (const auto& file : checkpoint.files)
+  for (const DataFile* const file : checkpoint.files())
     if (::mprotect(const_cast<std::byte*>(file->bytes().data()), file->size(),
                    PROT_NONE) != 0)
       std::exit(1);

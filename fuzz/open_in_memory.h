@@ -2,29 +2,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/descriptor.h"
 #include "checkpoint/model/checkpoint.h"
 #include "checkpoint/tensor/digest.h"
 #include "checkpoint/verification/verification.h"
 
 namespace postflight {
 
-// Opens the input as a checkpoint through an in-memory file and inspects all of
-// it as the commands do.
+// Opens the input as a checkpoint and inspects all of it as the commands do.
 inline void open_in_memory(const std::uint8_t* data, std::size_t size) {
-  const Descriptor file(::memfd_create("fuzz", MFD_CLOEXEC));
-  if (!file.is_open() ||
-      ::write(file.number(), data, size) != static_cast<ssize_t>(size))
-    return;
   const Limits limits{.max_inflated_bytes = 1 << 20,
                       .max_materialised_bytes = 1 << 20};
-  const Result<Checkpoint> checkpoint = Checkpoint::open(
-      "/proc/self/fd/" + std::to_string(file.number()), {.limits = limits});
+  const Result<Checkpoint> checkpoint =
+      Checkpoint::open(std::as_bytes(std::span(data, size)), "input",
+                       {.context = {.limits = limits, .threads = 1}});
   if (!checkpoint)
     return;
   std::vector<std::uint32_t> tensors;
@@ -33,10 +27,10 @@ inline void open_in_memory(const std::uint8_t* data, std::size_t size) {
     if (checkpoint->nodes()[i].kind == NodeKind::kTensor)
       tensors.push_back(i);
   }
-  if (!digest_tensors(*checkpoint, tensors, {.threads = 1}, limits,
+  if (!digest_tensors(*checkpoint, tensors,
                       [](std::uint32_t, const Result<std::string>&) {}))
     __builtin_trap();
-  verify(*checkpoint, {.threads = 1});
+  verify(*checkpoint);
 }
 
 }  // namespace postflight

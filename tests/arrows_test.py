@@ -27,8 +27,7 @@ BELOW = {
     "flight/classic": ["base", "pickle", "flight/model", "flight/matching"],
     "joblog": ["base", "stream/", "flight/model"],
     "checkpoint/zip": ["base"],
-    "checkpoint/model": ["base", "pickle", "json", "stream/", "checkpoint/zip",
-                         "checkpoint/torch"],
+    "checkpoint/model": ["base", "pickle", "json", "stream/", "checkpoint/zip"],
     "checkpoint/tensor": ["base", "checkpoint/zip", "checkpoint/model"],
     "checkpoint/torch": ["base", "pickle", "json", "stream/", "checkpoint/zip",
                          "checkpoint/model"],
@@ -37,7 +36,7 @@ BELOW = {
                                 "checkpoint/model", "checkpoint/tensor"],
     "checkpoint/dcp": ["base", "pickle", "json", "stream/", "checkpoint/zip",
                        "checkpoint/model", "checkpoint/tensor",
-                       "checkpoint/torch", "checkpoint/verification"],
+                       "checkpoint/torch", "checkpoint/safetensors"],
     "checkpoint": ["base", "pickle", "json", "stream/", "checkpoint/"],
     # Loaded into other programs: it includes nothing of ours.
     "profile/agent": [],

@@ -1,29 +1,20 @@
 // Folders: Hugging Face's shards with the index that says which tensor is in
 // which file, and the rank files of torch's experimental checkpointer.
 
+#include "checkpoint/folder.h"
+
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 
-#include "checkpoint/model/checkpoint.h"
 #include "json/json_value.h"
 
 namespace postflight {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Listing {
-  std::vector<fs::path> indexes;      // *.index.json
-  std::vector<fs::path> safetensors;  // without an index
-  std::vector<fs::path> bins;         // pytorch_model*.bin
-  std::map<std::uint32_t, fs::path> ranks;
-  std::vector<fs::path> odd_ranks;  // checkpoint_01.pt
-  std::vector<fs::path> metadata;   // .metadata, or one of each rank
-};
 
 // The number between `before` and `after`, in digits alone.
 std::optional<std::uint32_t> number_in(std::string_view name,
@@ -38,9 +29,6 @@ std::optional<std::uint32_t> number_in(std::string_view name,
   return read.ec == std::errc() && read.ptr == end ? std::optional(number)
                                                    : std::nullopt;
 }
-
-constexpr std::string_view kBeforeRank = "checkpoint_";
-constexpr std::string_view kAfterRank = ".pt";
 
 bool is_metadata(std::string_view name) {
   return name == ".metadata" || number_in(name, "__", ".metadata");
@@ -61,44 +49,12 @@ void sort_metadata(std::vector<fs::path>& files) {
   });
 }
 
-Result<Listing> list(const fs::path& folder) {
-  Listing listing;
-  std::error_code error;
-  fs::directory_iterator it(folder, error);
-  if (error)
-    return fail(ErrorKind::kIo, "cannot read folder {}: {}", folder.string(),
-                error.message());
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (!it->is_regular_file(error))
-      continue;
-    const std::string name = it->path().filename().string();
-    if (const auto rank = rank_of_file(name))
-      listing.ranks.emplace(*rank, it->path());
-    else if (number_in(name, kBeforeRank, kAfterRank))
-      listing.odd_ranks.push_back(it->path());
-    else if (name.ends_with(".index.json"))
-      listing.indexes.push_back(it->path());
-    else if (name.ends_with(".safetensors"))
-      listing.safetensors.push_back(it->path());
-    else if (name.ends_with(".bin"))
-      listing.bins.push_back(it->path());
-    else if (is_metadata(name))
-      listing.metadata.push_back(it->path());
-  }
-  std::ranges::sort(listing.indexes);
-  std::ranges::sort(listing.safetensors);
-  std::ranges::sort(listing.bins);
-  std::ranges::sort(listing.odd_ranks);
-  sort_metadata(listing.metadata);
-  return listing;
-}
-
 // A file that breaks off says that of itself; in a folder the first that does
 // is named.
 Result<Format> add_one_of(const fs::path& path, const SourceContext& context) {
   std::string& truncation = context.checkpoint.truncation;
   std::string before = std::exchange(truncation, {});
-  Result<Format> format = add_file(path, context);
+  Result<Format> format = context.add_file(path, context);
   if (!before.empty())
     truncation = std::move(before);
   else if (!truncation.empty())
@@ -111,15 +67,14 @@ class Shards {
   Shards(const fs::path& folder, const SourceContext& context)
       : folder_(folder), context_(context), checkpoint_(context.checkpoint) {}
 
-  Result<> add_indexed(const fs::path& index, const Listing& listing) {
-    checkpoint_.files.push_back(TRY(DataFile::open(index, context_.limits)));
+  Result<> add_indexed(const fs::path& index, const FolderListing& listing) {
+    checkpoint_.add(TRY(DataFile::open(index, context_.limits())));
     DataFile& data = *checkpoint_.files.back();
     data.builders.push_back(std::make_unique<Builder>());
-    Result<Value> parsed = parse_json(data.bytes(), *data.builders.back());
-    if (!parsed)
-      return tl::unexpected(std::move(parsed.error()).in(index.string()));
+    const Value parsed =
+        TRY(parse_json(data.bytes(), *data.builders.back()).in(index.string()));
     const Value* const map =
-        parsed->is(Kind::kDict) ? parsed->find("weight_map") : nullptr;
+        parsed.is(Kind::kDict) ? parsed.find("weight_map") : nullptr;
     if (map == nullptr || !map->is(Kind::kDict))
       return fail(ErrorKind::kCorrupt, "{}: it has no weight_map",
                   index.string());
@@ -140,7 +95,7 @@ class Shards {
     report_twice(Severity::kWarning);
     if (listing.indexes.size() == 1)
       compare_files(files, listing);
-    compare_size(*parsed, index.filename().string());
+    compare_size(parsed, index.filename().string());
     return {};
   }
 
@@ -177,8 +132,7 @@ class Shards {
            name.string()});
       return {};
     }
-    const Result<Format> format = add_one_of(
-        path, {checkpoint_, context_.limits, root_, {}, /*items_only=*/true});
+    const Result<Format> format = add_one_of(path, context_.items_at(root_));
     if (!format)
       checkpoint_.findings.push_back({"unreadable_shard", Severity::kError,
                                       std::string(format.error().message()),
@@ -211,7 +165,7 @@ class Shards {
 
   // Shards that loaders pass over, of the kind that the index names.
   void compare_files(const std::set<std::string_view>& named,
-                     const Listing& listing) {
+                     const FolderListing& listing) {
     Findings unnamed;
     std::string where;
     const auto look = [&](std::span<const fs::path> files,
@@ -267,7 +221,7 @@ class Shards {
         first = std::move(message);
     }
     void report(std::string kind, Severity severity, const std::string& where,
-                Checkpoint& checkpoint) {
+                CheckpointContents& checkpoint) {
       if (count > 1)
         first += fmt::format(" (and {} more such)", count - 1);
       if (count > 0)
@@ -297,21 +251,56 @@ class Shards {
 
   const fs::path& folder_;
   const SourceContext& context_;
-  Checkpoint& checkpoint_;
+  CheckpointContents& checkpoint_;
   std::uint32_t root_ = 0;
   std::map<std::string_view, std::string> shard_of_;
   std::multimap<std::string_view, std::string> also_in_;  // shards after that
   std::set<std::string> missing_;
 };
 
-Result<> add_ranks(const Listing& listing, const SourceContext& context) {
+}  // namespace
+
+Result<FolderListing> list_folder(const fs::path& folder) {
+  FolderListing listing;
+  listing.folder = folder;
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  if (error)
+    return fail(ErrorKind::kIo, "cannot read folder {}: {}", folder.string(),
+                error.message());
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (!it->is_regular_file(error))
+      continue;
+    const std::string name = it->path().filename().string();
+    if (const auto rank = rank_of_file(name))
+      listing.ranks.emplace(*rank, it->path());
+    else if (number_in(name, "checkpoint_", ".pt"))
+      listing.odd_ranks.push_back(it->path());
+    else if (name.ends_with(".index.json"))
+      listing.indexes.push_back(it->path());
+    else if (name.ends_with(".safetensors"))
+      listing.safetensors.push_back(it->path());
+    else if (name.ends_with(".bin"))
+      listing.bins.push_back(it->path());
+    else if (is_metadata(name))
+      listing.metadata.push_back(it->path());
+  }
+  std::ranges::sort(listing.indexes);
+  std::ranges::sort(listing.safetensors);
+  std::ranges::sort(listing.bins);
+  std::ranges::sort(listing.odd_ranks);
+  sort_metadata(listing.metadata);
+  return listing;
+}
+
+Result<> add_ranks(const FolderListing& listing, const SourceContext& context) {
   Tree& tree = context.checkpoint.tree;
   const std::uint32_t root =
       tree.add(context.parent, context.key, NodeKind::kDict);
   std::size_t readable = 0;
   for (const auto& [rank, path] : listing.ranks) {
-    const Result<Format> format = add_one_of(
-        path, {context.checkpoint, context.limits, root, Key::integer(rank)});
+    const Result<Format> format =
+        add_one_of(path, context.at(root, Key::integer(rank)));
     if (format)
       ++readable;
     else
@@ -333,57 +322,12 @@ Result<> add_ranks(const Listing& listing, const SourceContext& context) {
   return {};
 }
 
-}  // namespace
-
-std::optional<std::uint32_t> rank_of_file(std::string_view name) {
-  const auto rank = number_in(name, kBeforeRank, kAfterRank);
-  return rank && name == fmt::format("{}{}{}", kBeforeRank, *rank, kAfterRank)
-             ? rank
-             : std::nullopt;
-}
-
-bool stays_inside(const fs::path& name) {
-  return !name.empty() && name.is_relative() &&
-         std::ranges::none_of(
-             name, [](const fs::path& part) { return part == ".."; });
-}
-
-Result<Format> add_folder(const fs::path& folder, const OpenOptions& options,
-                          const SourceContext& context) {
-  const Listing listing = TRY(list(folder));
-  if (options.rank) {
-    const auto found = listing.ranks.find(*options.rank);
-    if (found == listing.ranks.end())
-      return fail(
-          ErrorKind::kIo, "Checkpoint file not found at {}",
-          (folder / fmt::format("checkpoint_{}.pt", *options.rank)).string());
-    TRY(add_file(found->second, context));
-    return Format::kRanks;
-  }
-  if (!listing.ranks.empty()) {
-    TRY(add_ranks(listing, context));
-    return Format::kRanks;
-  }
-  if (!listing.metadata.empty()) {
-    TRY(add_distributed(folder, listing.metadata, context));
-    return Format::kDistributed;
-  }
-  if (TRY(add_sharded_safetensors(listing.safetensors, context)))
-    return Format::kDistributed;
-  Shards shards(folder, context);
-  if (!listing.indexes.empty()) {
-    TRY(shards.add_indexed(listing.indexes.front(), listing));
-    return Format::kShards;
-  }
-  if (!listing.safetensors.empty()) {
-    TRY(shards.add_plain(listing.safetensors));
-    return Format::kShards;
-  }
-  return fail(
-      ErrorKind::kCorrupt,
-      "{} holds no checkpoint: neither .metadata nor checkpoint_0.pt nor "
-      "safetensors nor an index of shards",
-      folder.string());
+Result<> add_shards(const FolderListing& listing,
+                    const SourceContext& context) {
+  Shards shards(listing.folder, context);
+  return listing.indexes.empty()
+             ? shards.add_plain(listing.safetensors)
+             : shards.add_indexed(listing.indexes.front(), listing);
 }
 
 }  // namespace postflight

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <tuple>
 
+#include "base/log.h"
+#include "checkpoint/model/contents.h"
 #include "checkpoint/tensor/read_budget.h"
 #include "checkpoint/tensor/reader.h"
 #include "pickle/repr.h"
@@ -37,23 +39,22 @@ std::string missing_warning(std::span<const std::string> missing) {
 Result<ReadOutcome> CheckpointReader::read(
     const std::filesystem::path& folder, const Template* wanted,
     const MapLocation& map_location) const {
-  if (log_ != nullptr)
-    log_->write(LogLevel::kDebug, kChannel,
-                "Reading checkpoint from {} for rank {}", folder.string(),
-                rank_);
-  const std::filesystem::path file =
-      folder / fmt::format("checkpoint_{}.pt", rank_);
+  if (context_.log != nullptr)
+    context_.log->write(LogLevel::kDebug, kChannel,
+                        "Reading checkpoint from {} for rank {}",
+                        folder.string(), rank_);
+  const std::filesystem::path file = folder / rank_file_name(rank_);
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
-    if (log_ != nullptr)
-      log_->write(LogLevel::kError, kChannel, "Checkpoint file not found at {}",
-                  file.string());
+    if (context_.log != nullptr)
+      context_.log->write(LogLevel::kError, kChannel,
+                          "Checkpoint file not found at {}", file.string());
     return fail(ErrorKind::kIo, "Checkpoint file not found at {}",
                 file.string());
   }
   ReadOutcome outcome;
-  outcome.checkpoint =
-      std::make_unique<Checkpoint>(TRY(Checkpoint::open(file)));
+  outcome.checkpoint = std::make_unique<Checkpoint>(
+      TRY(Checkpoint::open(file, {.context = context_})));
   const Checkpoint& checkpoint = *outcome.checkpoint;
   const Template everything;
   Selection selection =
@@ -64,7 +65,7 @@ Result<ReadOutcome> CheckpointReader::read(
                       std::vector<std::int64_t>, bool, bool>,
            std::size_t>
       buffers;
-  ReadBudget budget(checkpoint, Limits());
+  ReadBudget budget(checkpoint);
   std::vector<TensorTarget> targets;
   for (const Selection::Chosen& chosen : selection.tensors) {
     const Tensor& tensor =
@@ -95,9 +96,7 @@ Result<ReadOutcome> CheckpointReader::read(
            tensor.conjugated, tensor.negated},
           outcome.owned.size());
       if (fresh) {
-        if (Result<> allowed = budget.take(tensor); !allowed)
-          return tl::unexpected(
-              std::move(allowed.error()).in(checkpoint.path_of(chosen.node)));
+        TRY(budget.take(tensor).in(checkpoint.path_of(chosen.node)));
         outcome.owned.emplace_back(tensor.bytes());
         targets.push_back({&tensor, outcome.owned.back()});
       }
@@ -111,12 +110,13 @@ Result<ReadOutcome> CheckpointReader::read(
   outcome.missing = std::move(selection.missing);
   outcome.unexpected =
       selection.unexpected(checkpoint, selection.unexpected_count());
-  if (log_ != nullptr && !outcome.missing.empty())
-    log_->write(LogLevel::kWarning, kChannel, "{}",
-                missing_warning(outcome.missing));
-  if (log_ != nullptr)
-    log_->write(LogLevel::kDebug, kChannel,
-                "Successfully read checkpoint file from {}", file.string());
+  if (context_.log != nullptr && !outcome.missing.empty())
+    context_.log->write(LogLevel::kWarning, kChannel, "{}",
+                        missing_warning(outcome.missing));
+  if (context_.log != nullptr)
+    context_.log->write(LogLevel::kDebug, kChannel,
+                        "Successfully read checkpoint file from {}",
+                        file.string());
   return outcome;
 }
 

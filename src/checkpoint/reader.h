@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "checkpoint/model/checkpoint.h"
+#include "base/context.h"
 #include "checkpoint/map_location.h"
+#include "checkpoint/model/checkpoint.h"
 #include "checkpoint/template.h"
 
 namespace postflight {
@@ -46,8 +46,8 @@ std::string missing_warning(std::span<const std::string> missing);
 // it is better.
 class CheckpointReader {
  public:
-  explicit CheckpointReader(std::uint32_t rank, Log* log = nullptr)
-      : rank_(rank), log_(log) {}
+  explicit CheckpointReader(std::uint32_t rank, const Context& context = {})
+      : rank_(rank), context_(context) {}
 
   Result<ReadOutcome> read(const std::filesystem::path& folder,
                            const Template* wanted = nullptr,
@@ -55,7 +55,7 @@ class CheckpointReader {
 
  private:
   std::uint32_t rank_;
-  Log* log_;
+  Context context_;
 };
 
 }  // namespace postflight

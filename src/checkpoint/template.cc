@@ -273,10 +273,8 @@ class Selector {
 
 Result<Template> parse_template(Bytes json) {
   Builder builder;
-  Result<Value> value = parse_json(json, builder);
-  if (!value)
-    return tl::unexpected(std::move(value.error()).in("the template"));
-  return convert(*value, 0);
+  const Value value = TRY(parse_json(json, builder).in("the template"));
+  return convert(value, 0);
 }
 
 std::vector<std::string> Selection::unexpected(const Checkpoint& checkpoint,

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "base/test_files.h"
 #include "checkpoint/tensor/reader.h"
 #include "checkpoint/torch_maker.h"
@@ -103,7 +104,7 @@ TEST_F(CheckpointReaderTest, LogsAsTheReferenceDoes) {
   for (int i = 0; i < 12; ++i)
     json += fmt::format("{}\"k{}\": null", i == 0 ? "" : ", ", i);
   const Template some = wanted(json + "}");
-  must(CheckpointReader(1, &log).read(ranks(), &some));
+  must(CheckpointReader(1, {.log = &log}).read(ranks(), &some));
   EXPECT_THAT(
       lines,
       ElementsAre(

@@ -2,6 +2,8 @@
 // are and in which files their parts lie; a tensor here is an Assembly of them.
 // What is no tensor is shown as what its item holds.
 
+#include "checkpoint/dcp/folder.h"
+
 #include <algorithm>
 #include <system_error>
 #include <unordered_set>
@@ -12,7 +14,7 @@
 #include "checkpoint/dcp/item.h"
 #include "checkpoint/dcp/metadata.h"
 #include "checkpoint/dcp/tree.h"
-#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/torch/sources.h"
 
 namespace postflight {
 namespace {
@@ -99,7 +101,7 @@ class ItemFiles {
   }
 
   Found open(const std::string& name) {
-    Checkpoint& checkpoint = context_.checkpoint;
+    CheckpointContents& checkpoint = context_.checkpoint;
     const auto lost = [&](std::string kind, std::string problem) -> Found {
       const std::string_view kept = checkpoint.tree.keep(problem);
       checkpoint.findings.push_back(
@@ -118,11 +120,10 @@ class ItemFiles {
                               "folder",
                               name));
     Result<std::unique_ptr<DataFile>> file = DataFile::open(
-        folder_ / name, context_.limits, opened_++ < DataFile::kMostKeptOpen);
+        folder_ / name, context_.limits(), opened_++ < DataFile::kMostKeptOpen);
     if (!file)
       return lost("unreadable_file", std::string(file.error().message()));
-    checkpoint.files.push_back(*std::move(file));
-    return {.file = static_cast<std::uint32_t>(checkpoint.files.size() - 1)};
+    return {.file = checkpoint.add(*std::move(file))};
   }
 
   const fs::path& folder_;
@@ -138,16 +139,14 @@ class Distributed {
       : folder_(folder),
         context_(context),
         checkpoint_(context.checkpoint),
-        files_(folder, context) {}
+        files_(folder, context) {
+    checkpoint_.open_item = open_item;
+  }
 
   Result<> add(std::span<const fs::path> metadata_files) {
     std::vector<DcpMetadata> parts;
-    for (const fs::path& path : metadata_files) {
-      Result<DcpMetadata> part = read_metadata(path);
-      if (!part)
-        return tl::unexpected(std::move(part.error()).in(path.string()));
-      parts.push_back(*std::move(part));
-    }
+    for (const fs::path& path : metadata_files)
+      parts.push_back(TRY(read_metadata(path).in(path.string())));
     const DcpMetadata metadata =
         join_dcp_metadata(std::move(parts), checkpoint_.tree.arena);
     const auto root = static_cast<std::uint32_t>(checkpoint_.tree.nodes.size());
@@ -181,15 +180,14 @@ class Distributed {
     if (!fs::is_regular_file(path, error))
       return;
     const std::size_t properties = checkpoint_.properties.size();
-    const Result<Checkpoint> alone =
-        Checkpoint::open(path, {.limits = context_.limits});
-    const Result<Format> added =
-        !alone ? Result<Format>(
-                     fail(alone.error().kind(), "{}", alone.error().message()))
-        : fits_beside(*alone, root)
-            ? add_file(path, {checkpoint_, context_.limits, root, {}, true})
-            : add_file(path, {checkpoint_, context_.limits, root,
-                              Key::string(kCommon)});
+    // Read by itself first, to see its keys.
+    CheckpointContents alone{.context = checkpoint_.context};
+    Result<Format> added = context_.add_file(path, {alone, context_.add_file});
+    if (added)
+      added = context_.add_file(path,
+                                fits_beside(alone.tree, root)
+                                    ? context_.items_at(root)
+                                    : context_.at(root, Key::string(kCommon)));
     checkpoint_.tree.close(root);
     checkpoint_.properties.resize(properties);
     if (!added)
@@ -198,16 +196,16 @@ class Distributed {
                                       std::string(kCommon)});
   }
 
-  bool fits_beside(const Checkpoint& common, std::uint32_t root) const {
-    if (common.nodes()[0].kind != NodeKind::kDict)
+  bool fits_beside(const Tree& common, std::uint32_t root) const {
+    if (common.nodes[0].kind != NodeKind::kDict)
       return false;
     std::unordered_set<std::string> taken;
-    const std::span<const Node> nodes = checkpoint_.nodes();
+    const std::span<const Node> nodes = checkpoint_.tree.nodes;
     for (std::uint32_t at = root + 1; at < nodes.size(); at = nodes[at].end)
       taken.insert(key_text(nodes[at].key));
-    for (std::uint32_t at = 1; at < common.nodes().size();
-         at = common.nodes()[at].end)
-      if (taken.contains(key_text(common.nodes()[at].key)))
+    for (std::uint32_t at = 1; at < common.nodes.size();
+         at = common.nodes[at].end)
+      if (taken.contains(key_text(common.nodes[at].key)))
         return false;
     return true;
   }
@@ -219,9 +217,9 @@ class Distributed {
   }
 
   Result<DcpMetadata> read_metadata(const fs::path& path) {
-    checkpoint_.files.push_back(TRY(DataFile::open(path, context_.limits)));
+    checkpoint_.add(TRY(DataFile::open(path, context_.limits())));
     DataFile& data = *checkpoint_.files.back();
-    data.machines.push_back(std::make_unique<Machine>(context_.limits));
+    data.machines.push_back(std::make_unique<Machine>(context_.limits()));
     const Pickle pickle = TRY(data.machines.back()->load(data.bytes()));
     // What is kept of a tensor and its chunks takes about twice as much.
     checkpoint_.tree.arena.expect(2 * pickle.size);
@@ -279,60 +277,20 @@ class Distributed {
     const ItemFiles::Found found = files_.place(entry.place, extent);
     if (!found.problem.empty())
       return fail(ErrorKind::kCorrupt, "{}", found.problem);
-    checkpoint_.files.push_back(
+    const std::uint32_t file = checkpoint_.add(
         TRY(open_item_file(checkpoint_, *checkpoint_.files[found.file], extent,
                            entry.place->transforms)));
-    const auto file = static_cast<std::uint32_t>(checkpoint_.files.size() - 1);
-    TRY(add_torch_zip(file, {checkpoint_, context_.limits, parent, key}));
+    TRY(add_torch_zip(file, context_.at(parent, key)));
     return {};
   }
 
   const fs::path& folder_;
   const SourceContext& context_;
-  Checkpoint& checkpoint_;
+  CheckpointContents& checkpoint_;
   ItemFiles files_;
 };
 
 }  // namespace
-
-void add_assembly(Checkpoint& checkpoint, const Assembly& given,
-                  std::uint32_t parent, const Key& key) {
-  Tree& tree = checkpoint.tree;
-  Assembly* const assembly = tree.arena.make(given);
-  const std::uint32_t node = tree.add(parent, key, NodeKind::kTensor);
-  std::string problem;
-  std::optional<std::uint64_t> size = assembly->dtype.size;
-  for (const std::int64_t length : assembly->shape)
-    size = size ? checked_multiply(*size, static_cast<std::uint64_t>(length))
-                : size;
-  if (!size || *size > std::uint64_t{1} << 62)
-    problem = "its shape is larger than any memory";
-  else if (!assembly->dtype.known())
-    problem = fmt::format("its dtype {} is unknown", assembly->dtype.name);
-  else
-    problem = assembly->settle();
-  if (!problem.empty())
-    checkpoint.findings.push_back(
-        {"bad_chunks", Severity::kError, problem, std::string(assembly->name)});
-  Storage& storage = tree.storages.emplace_back();
-  storage.key = assembly->name;
-  storage.size = size.value_or(0);
-  storage.problem = tree.keep(problem);
-  storage.assembly = assembly;
-  const auto index = static_cast<std::uint32_t>(tree.storages.size() - 1);
-  // It has the storage's own shape, so nothing of it can lie outside.
-  const std::uint32_t number =
-      tree.add_plain_tensor(assembly->dtype, assembly->shape, kNoIndex);
-  Tensor& tensor = tree.tensors[number];
-  tensor.storage = index;
-  tensor.problem = storage.problem;
-  if (storage.problem.empty() && assembly->lost() > 0) {
-    tensor.problem = tree.keep(assembly->loss());
-    tensor.in_part = true;
-  }
-  tree.nodes[node].index = number;
-  checkpoint.assemblies.push_back(assembly);
-}
 
 Result<> add_distributed(const fs::path& folder,
                          std::span<const fs::path> metadata,

@@ -1,6 +1,29 @@
-// The items of distributed checkpoints: each is an archive of torch.save that
-// holds one tensor, perhaps behind transforms, or a tensor of a safetensors
-// file.
+// An item of a distributed checkpoint is a checkpoint inside a checkpoint.
+//
+// A rank saves each of its parts of the state dict as an item: a stretch of a
+// .distcp file that is itself what torch.save would have written, a zip archive
+// whose root is one tensor. Transforms (compression, encryption) may have been
+// applied to the stretch as a whole. Writers for Hugging Face use a tensor of a
+// safetensors file instead. So an item has its own directory, pickle, storage,
+// byte order and strides, and all of them may contradict the metadata that led
+// to it.
+//
+// Hence there is no reader of items. ItemTensor makes the stretch a DataFile,
+// decoding it into memory if it went through transforms, has the source of its
+// format fill a Checkpoint, and checks that its one tensor has the dtype and
+// the sizes of the chunk. What every file gets, an item gets too: limits,
+// checks of bounds, salvage, verification.
+//
+// The tensors of the outer checkpoint are Assemblies: storages whose bytes are
+// those of their chunks, found through AssemblyItem, the interface of
+// ItemTensor. A tensor whose item is contiguous is read straight from the file,
+// wherever the rows of the chunk belong; only items with other strides are
+// first copied into row-major order. Nothing is opened before a byte of it is
+// needed.
+//
+// Rejected: treating an item as its raw bytes at a known offset. It is faster
+// to open, but it trusts the metadata for dtype and layout, and cannot read
+// items with transforms.
 
 #include "checkpoint/dcp/item.h"
 
@@ -9,10 +32,11 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/tensor/reader.h"
 #include "checkpoint/tensor/storage_reader.h"
-#include "checkpoint/verification/verification.h"
-#include "checkpoint/zip/format.h"
+#include "checkpoint/torch/sources.h"
 #include "stream/codec/built_in.h"
 #include "stream/extension/transform_chain.h"
 #include "stream/memory_stream.h"
@@ -20,39 +44,35 @@
 namespace postflight {
 namespace {
 
-const ExtensionRegistry& registry_of(const Checkpoint& checkpoint) {
+const ExtensionRegistry& registry_of(const CheckpointContents& checkpoint) {
   static const ExtensionRegistry built_in = built_in_registry();
-  return checkpoint.extensions != nullptr ? *checkpoint.extensions : built_in;
+  return checkpoint.extensions ? *checkpoint.extensions : built_in;
 }
 
-// What a decoder is given room for on the word of a file, as often as what it
-// decodes: more than weights ever compress to.
+// A decoder gets room for at most so many times its input on the word of a
+// file: more than weights ever compress to.
 constexpr std::uint64_t kMostExpansion = 64;
-
-bool begins_zip(Bytes bytes) {
-  return as_text(bytes).starts_with(kLocalSignature);
-}
 
 class ItemTensor : public AssemblyItem {
  public:
-  explicit ItemTensor(std::unique_ptr<DataFile> file, bool in_memory)
-      : in_memory_(in_memory) {
-    item_.files.push_back(std::move(file));
-  }
+  ItemTensor(std::unique_ptr<DataFile> file, const Context& context,
+             bool in_memory)
+      : file_(std::move(file)), context_(context), in_memory_(in_memory) {}
 
   Result<> open(const Assembly& assembly, const AssemblyChunk& chunk) {
-    const DataFile& file = *item_.files.front();
-    const Limits limits = file.limits();
-    const SourceContext context{item_, limits};
-    if (begins_zip(file.bytes())) {
-      TRY(add_torch_zip(0, context));
-      node_ = 0;
-    } else {
-      TRY(add_safetensors(0, context));
-      node_ = item_.child(0, Key::string(assembly.name));
-    }
+    auto contents = std::make_unique<CheckpointContents>();
+    contents->context = context_;
+    const bool archive = is_torch_zip(file_->bytes());
+    contents->add(std::move(file_));
+    if (archive)
+      TRY(add_torch_zip(0, {*contents}));
+    else
+      TRY(add_safetensors(0, {*contents}));
+    item_.emplace(std::move(contents));
+    const std::uint32_t node =
+        archive ? 0 : item_->child(0, Key::string(assembly.name));
     const Tensor* const tensor =
-        node_ == kNoIndex ? nullptr : item_.tensor_at(item_.nodes()[node_]);
+        node == kNoIndex ? nullptr : item_->tensor_at(node);
     if (tensor == nullptr)
       return fail(ErrorKind::kCorrupt, "its item holds no such tensor");
     if (!(tensor->dtype == assembly.dtype) ||
@@ -84,65 +104,42 @@ class ItemTensor : public AssemblyItem {
     return part ? std::optional(*part) : std::nullopt;
   }
 
-  const Checkpoint& checkpoint() const { return item_; }
+  const Checkpoint* checkpoint() const override { return &*item_; }
 
   std::uint64_t memory() const override {
-    return whole_.size() + (in_memory_ ? item_.files.front()->size() : 0);
+    return whole_.size() + (in_memory_ ? item_->files().front()->size() : 0);
   }
 
  private:
-  // What lies there as it is wanted is read from there; else it is put in order
-  // once.
+  // Plain row-major bytes are read where they are; others are copied into that
+  // order once.
   Result<> prepare(const Tensor& tensor) {
-    const Storage& storage = item_.storages()[tensor.storage];
+    const Storage& storage = item_->storages()[tensor.storage];
     if (is_contiguous(tensor) && tensor.dtype.per_byte == 1 &&
         !tensor.conjugated && !tensor.negated && !storage.big_endian) {
-      reader_ = TRY(StorageReader::open(item_, storage));
+      reader_ = TRY(StorageReader::open(*item_, storage));
       begin_ = tensor.offset * tensor.dtype.size;
       return {};
     }
     whole_.resize(tensor.bytes());
-    return TensorReader(item_).read(tensor, whole_);
+    return TensorReader(*item_).read(tensor, whole_);
   }
 
-  Checkpoint item_;
-  bool in_memory_;
-  std::uint32_t node_ = kNoIndex;
+  std::unique_ptr<DataFile> file_;  // until it is the item's
+  const Context& context_;          // of the checkpoint it is an item of
+  const bool in_memory_;
+  std::optional<Checkpoint> item_;
   std::optional<StorageReader> reader_;
   std::uint64_t begin_ = 0;
   std::vector<std::byte> whole_;
 };
 
-Result<std::unique_ptr<ItemTensor>> open_tensor_item(
-    const Checkpoint& checkpoint, const Assembly& assembly,
-    const AssemblyChunk& chunk) {
-  if (!chunk.problem.empty())
-    return fail(ErrorKind::kCorrupt, "{}", chunk.problem);
-  const DataFile& file = *checkpoint.files[chunk.file];
-  const Bytes front = TRY(slice(file.bytes(), chunk.extent.offset,
-                                std::min<std::uint64_t>(4, chunk.extent.size)));
-  // A tensor of a safetensors file lies where that file says.
-  const bool plain = chunk.transforms.empty();
-  const Extent extent =
-      plain && !begins_zip(front) ? Extent{0, file.size()} : chunk.extent;
-  auto item = std::make_unique<ItemTensor>(
-      TRY(open_item_file(checkpoint, file, extent, chunk.transforms,
-                         assembly.bytes_of(chunk))),
-      !plain);
-  TRY(item->open(assembly, chunk));
-  return item;
-}
-
-std::string place_of(const Assembly& assembly, const AssemblyChunk& chunk) {
-  return fmt::format("{} at ({})", assembly.name,
-                     fmt::join(chunk.offsets, ", "));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<DataFile>> open_item_file(
-    const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
-    std::span<const std::string_view> transforms, std::uint64_t expected) {
+    const CheckpointContents& checkpoint, const DataFile& file,
+    const Extent& extent, std::span<const std::string_view> transforms,
+    std::uint64_t expected) {
   if (transforms.empty())
     return DataFile::part(file, extent);
   std::vector<TransformRequest> requests;
@@ -150,7 +147,7 @@ Result<std::unique_ptr<DataFile>> open_item_file(
   for (const std::string_view descriptor : transforms)
     requests.push_back({std::string(descriptor)});
   TransformSettings settings;
-  settings.key = checkpoint.secret_key;
+  settings.key = checkpoint.key ? &*checkpoint.key : nullptr;
   settings.limits = file.limits();
   const TransformChain chain =
       TRY(TransformChain::make(registry_of(checkpoint), requests, settings));
@@ -164,45 +161,24 @@ Result<std::unique_ptr<DataFile>> open_item_file(
       TRY(WholeStream::read(*source, room, file.limits().max_inflated_bytes)));
 }
 
-OpenItem item_opener(const Checkpoint& checkpoint) {
-  return [&checkpoint](const Assembly& assembly, const AssemblyChunk& chunk)
-             -> Result<std::unique_ptr<AssemblyItem>> {
-    Result<std::unique_ptr<ItemTensor>> item =
-        open_tensor_item(checkpoint, assembly, chunk);
-    if (!item)
-      return tl::unexpected<Error>(
-          std::move(item).error().in(place_of(assembly, chunk)));
-    return *std::move(item);
-  };
-}
-
-void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
-                  Verification& result) {
-  for (const Assembly* const assembly : checkpoint.assemblies) {
-    for (const AssemblyChunk& chunk : assembly->chunks) {
-      if (!chunk.problem.empty())
-        continue;  // which the tensor has as its own
-      const std::string place = place_of(*assembly, chunk);
-      const Result<std::unique_ptr<ItemTensor>> item =
-          open_tensor_item(checkpoint, *assembly, chunk);
-      if (!item) {
-        result.findings.push_back({"bad_item", Severity::kError,
-                                   std::string(item.error().message()), place});
-        result.broken.insert(assembly);
-        continue;
-      }
-      const std::size_t before = result.findings.size();
-      for (const Finding& finding : (*item)->checkpoint().findings)
-        result.report(finding.kind, finding.severity, finding.message,
-                      finding.where);
-      const DataFile& file = *(*item)->checkpoint().files.front();
-      if (file.zip)
-        verify_archive((*item)->checkpoint(), file, options, result);
-      for (std::size_t i = before; i < result.findings.size(); ++i)
-        result.findings[i].where =
-            fmt::format("{}: {}", place, result.findings[i].where);
-    }
-  }
+Result<std::unique_ptr<AssemblyItem>> open_item(
+    const CheckpointContents& checkpoint, const Assembly& assembly,
+    const AssemblyChunk& chunk) {
+  if (!chunk.problem.empty())
+    return fail(ErrorKind::kCorrupt, "{}", chunk.problem);
+  const DataFile& file = *checkpoint.files[chunk.file];
+  const Bytes front = TRY(slice(file.bytes(), chunk.extent.offset,
+                                std::min<std::uint64_t>(4, chunk.extent.size)));
+  // A tensor of a safetensors file is found through the header of that file.
+  const bool plain = chunk.transforms.empty();
+  const Extent extent =
+      plain && !is_torch_zip(front) ? Extent{0, file.size()} : chunk.extent;
+  auto item = std::make_unique<ItemTensor>(
+      TRY(open_item_file(checkpoint, file, extent, chunk.transforms,
+                         assembly.bytes_of(chunk))),
+      checkpoint.context, !plain);
+  TRY(item->open(assembly, chunk));
+  return item;
 }
 
 }  // namespace postflight

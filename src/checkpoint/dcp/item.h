@@ -1,19 +1,26 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
 #include "checkpoint/model/assembly.h"
-#include "checkpoint/model/checkpoint.h"
-#include "checkpoint/model/data_file.h"
+#include "checkpoint/model/contents.h"
 
 namespace postflight {
 
-// One item of a distributed checkpoint as a file of its own: the stretch it
-// lies at, or what comes out of its transforms, about `expected` bytes.
+// One item of a distributed checkpoint as a file of its own: the stretch that
+// holds it, or what its transforms decode to, about `expected` bytes.
 Result<std::unique_ptr<DataFile>> open_item_file(
-    const Checkpoint& checkpoint, const DataFile& file, const Extent& extent,
-    std::span<const std::string_view> transforms, std::uint64_t expected = 0);
+    const CheckpointContents& checkpoint, const DataFile& file,
+    const Extent& extent, std::span<const std::string_view> transforms,
+    std::uint64_t expected = 0);
+
+// Opens the item that holds a chunk; the value of
+// CheckpointContents::open_item.
+Result<std::unique_ptr<AssemblyItem>> open_item(
+    const CheckpointContents& checkpoint, const Assembly& assembly,
+    const AssemblyChunk& chunk);
 
 }  // namespace postflight

@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 
-#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/dcp/folder.h"
+#include "checkpoint/dcp/item.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "json/json_value.h"
 
 namespace postflight {
@@ -35,47 +37,59 @@ std::optional<std::vector<std::int64_t>> offsets_of(const Value& info,
   return numbers;
 }
 
+// A file by itself, and its DCP_SHARDING_INFO; empty if it has none.
+struct Shard {
+  CheckpointContents contents;
+  std::string info;
+};
+
+Result<Shard> read_shard(const std::filesystem::path& path,
+                         const Limits& limits) {
+  Shard shard;
+  shard.contents.context.limits = limits;
+  shard.contents.add(TRY(DataFile::open(path, limits)));
+  TRY(add_safetensors(0, {shard.contents}));
+  for (const auto& [key, text] : shard.contents.properties)
+    if (key == kShardingInfo && shard.info.empty())
+      shard.info = text;
+  return shard;
+}
+
 class ShardedTensors {
  public:
   explicit ShardedTensors(const SourceContext& context) : context_(context) {}
 
-  // False if the file says nothing of parts.
-  Result<bool> add(const std::filesystem::path& path) {
-    Checkpoint& checkpoint = context_.checkpoint;
-    Checkpoint shard;
-    shard.files.push_back(TRY(DataFile::open(path, context_.limits)));
-    TRY(add_safetensors(0, {shard, context_.limits}));
-    const auto info = std::ranges::find(
-        shard.properties, kShardingInfo,
-        [](const auto& property) { return std::string_view(property.first); });
-    if (info == shard.properties.end())
-      return false;
+  Result<> add(const std::filesystem::path& path) {
+    CheckpointContents& checkpoint = context_.checkpoint;
+    Shard shard = TRY(read_shard(path, context_.limits()));
+    if (shard.info.empty())
+      return {};
     Builder builder;
-    const Value parts = TRY(parse_json(as_bytes(info->second), builder));
+    const Value parts = TRY(parse_json(as_bytes(shard.info), builder));
     if (!parts.is(Kind::kDict))
       return fail(ErrorKind::kCorrupt, "its {} is no JSON object",
                   kShardingInfo);
     const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
-    const std::uint64_t size = shard.files.front()->size();
-    for (const Node& node : shard.nodes()) {
-      const Tensor* const tensor = shard.tensor_at(node);
-      if (tensor == nullptr)
+    const std::uint64_t size = shard.contents.files.front()->size();
+    for (const Node& node : shard.contents.tree.nodes) {
+      if (node.kind != NodeKind::kTensor)
         continue;
+      const Tensor& tensor = shard.contents.tree.tensors[node.index];
       AssemblyChunk chunk;
       Tree& tree = checkpoint.tree;
-      chunk.sizes = tree.keep(tensor->shape);
+      chunk.sizes = tree.keep(tensor.shape);
       chunk.offsets = tree.keep(
-          offsets_of(parts, node.key.text, tensor->shape.size())
-              .value_or(std::vector<std::int64_t>(tensor->shape.size(), 0)));
+          offsets_of(parts, node.key.text, tensor.shape.size())
+              .value_or(std::vector<std::int64_t>(tensor.shape.size(), 0)));
       chunk.file = file;
       chunk.extent = {0, size};
-      chunk.problem = tree.keep(tensor->problem);
-      TRY(add_chunk(std::string(node.key.text), tensor->dtype, chunk));
+      chunk.problem = tree.keep(tensor.problem);
+      TRY(add_chunk(std::string(node.key.text), tensor.dtype, chunk));
     }
-    checkpoint.files.push_back(std::move(shard.files.front()));
-    for (Finding& finding : shard.findings)
+    checkpoint.add(std::move(shard.contents.files.front()));
+    for (Finding& finding : shard.contents.findings)
       checkpoint.findings.push_back(std::move(finding));
-    return true;
+    return {};
   }
 
   void finish() {
@@ -132,24 +146,25 @@ class ShardedTensors {
 
 }  // namespace
 
-Result<bool> add_sharded_safetensors(
-    std::span<const std::filesystem::path> files,
-    const SourceContext& context) {
+bool are_parts(std::span<const std::filesystem::path> files,
+               const Limits& limits) {
   if (files.empty())
     return false;
+  const Result<Shard> first = read_shard(files.front(), limits);
+  return first && !first->info.empty();
+}
+
+Result<> add_parts(std::span<const std::filesystem::path> files,
+                   const SourceContext& context) {
+  context.checkpoint.open_item = open_item;
   ShardedTensors tensors(context);
-  for (const std::filesystem::path& path : files) {
-    const Result<bool> added = tensors.add(path);
-    // The first one tells; others of the same kind have to be readable.
-    if (&path == &files.front() && (!added || !*added))
-      return false;
-    if (!added)
-      context.checkpoint.findings.push_back(
-          {"unreadable_shard", Severity::kError,
-           std::string(added.error().message()), path.filename().string()});
-  }
+  for (const std::filesystem::path& path : files)
+    if (const Result<> added = tensors.add(path); !added)
+      context.checkpoint.report("unreadable_shard", Severity::kError,
+                                std::string(added.error().message()),
+                                path.filename().string());
   tensors.finish();
-  return true;
+  return {};
 }
 
 }  // namespace postflight

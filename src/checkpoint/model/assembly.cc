@@ -207,6 +207,10 @@ std::string Assembly::loss() const {
                      first->problem);
 }
 
+std::string Assembly::place_of(const AssemblyChunk& chunk) const {
+  return fmt::format("{} at ({})", name, fmt::join(chunk.offsets, ", "));
+}
+
 std::uint64_t Assembly::bytes_of(const AssemblyChunk& chunk) const {
   return dtype.size * volume(chunk.sizes);
 }
@@ -240,7 +244,8 @@ Result<AssemblyItem*> AssemblyReader::item(std::size_t chunk) {
   }
   std::unique_ptr<AssemblyItem>& item = items_[chunk];
   if (item == nullptr) {
-    item = TRY(open_item_(assembly_, assembly_.chunks[chunk]));
+    item = TRY(open_item_(assembly_, assembly_.chunks[chunk])
+                   .in(assembly_.place_of(assembly_.chunks[chunk])));
     memory_ += item->memory();
   }
   return item.get();

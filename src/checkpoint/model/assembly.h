@@ -19,8 +19,7 @@
 
 namespace postflight {
 
-class DataFile;
-class ExtensionRegistry;
+class Checkpoint;
 
 // A box of a tensor that was saved by itself. Views are valid while the
 // Checkpoint is.
@@ -30,7 +29,7 @@ struct AssemblyChunk {
   std::uint32_t file = 0;  // of the Checkpoint
   Extent extent = {};      // of its item
   std::span<const std::string_view> transforms = {};
-  std::string_view problem = {};  // why it can't be had
+  std::string_view problem = {};  // why it is unavailable
   std::uint64_t begin = 0;        // where its first and last bytes go
   std::uint64_t end = 0;
   std::uint64_t reach = 0;  // the largest end up to here, by begin
@@ -48,11 +47,13 @@ struct Assembly {
   // Says what is wrong with them: out of bounds, overlapping, not covering.
   // Empty if nothing is.
   std::string settle();
-  // How many chunks can't be had, and which and why, in words.
+  // How many chunks are unavailable, and which and why, in words.
   std::size_t lost() const;
   std::string loss() const;
   // Of a chunk that was found to be in bounds.
   std::uint64_t bytes_of(const AssemblyChunk& chunk) const;
+  // "model.weight at (0, 128)"
+  std::string place_of(const AssemblyChunk& chunk) const;
   // The chunks from the first to before the last that may have bytes of the
   // whole from `offset` up to `end`.
   std::pair<std::size_t, std::size_t> chunks_in(std::uint64_t offset,
@@ -68,8 +69,10 @@ class AssemblyItem {
   // The same bytes where they lie, if they do.
   virtual std::optional<Bytes> view(std::uint64_t offset,
                                     std::uint64_t size) const = 0;
-  // What it takes of memory beyond a little.
+  // Roughly how much memory it holds.
   virtual std::uint64_t memory() const = 0;
+  // The item as a checkpoint of its own, if it is one.
+  virtual const Checkpoint* checkpoint() const { return nullptr; }
 };
 using OpenItem = std::function<Result<std::unique_ptr<AssemblyItem>>(
     const Assembly& assembly, const AssemblyChunk& chunk)>;

@@ -40,6 +40,15 @@ Result<std::unique_ptr<DataFile>> DataFile::part(const DataFile& whole,
   return part;
 }
 
+std::unique_ptr<DataFile> DataFile::over(Bytes bytes,
+                                         const std::filesystem::path& name,
+                                         const Limits& limits) {
+  std::unique_ptr<DataFile> file(
+      new DataFile(name, std::nullopt, std::nullopt, limits));
+  file->bytes_ = bytes;
+  return file;
+}
+
 std::unique_ptr<DataFile> DataFile::in_memory(const DataFile& whole,
                                               WholeStream bytes) {
   std::unique_ptr<DataFile> file(

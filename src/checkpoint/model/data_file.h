@@ -32,7 +32,11 @@ class DataFile {
       const std::filesystem::path& path, const Limits& limits,
       bool kept_open = true);
 
-  // A stretch of another file, which has to outlive it.
+  // Bytes in memory, which outlive it.
+  static std::unique_ptr<DataFile> over(Bytes bytes,
+                                        const std::filesystem::path& name,
+                                        const Limits& limits);
+  // A stretch of another file, which outlives it.
   static Result<std::unique_ptr<DataFile>> part(const DataFile& whole,
                                                 const Extent& extent);
   // Bytes that came out of such a stretch.

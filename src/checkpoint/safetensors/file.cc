@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/safetensors/safetensors.h"
 #include "json/json_value.h"
 
 namespace postflight {
@@ -233,7 +233,7 @@ class Safetensors {
   }
 
   const SourceContext& context_;
-  Checkpoint& checkpoint_;
+  CheckpointContents& checkpoint_;
   Tree& tree_;
   DataFile& data_;
   const std::uint32_t file_;
@@ -242,6 +242,11 @@ class Safetensors {
 };
 
 }  // namespace
+
+bool is_safetensors(Bytes file) {
+  return file.size() >= 10 && file[8] == std::byte{'{'} &&
+         load_little_endian<std::uint64_t>(file.data()) <= kMaxHeader;
+}
 
 Result<> add_safetensors(std::uint32_t file, const SourceContext& context) {
   return Safetensors(file, context).add();

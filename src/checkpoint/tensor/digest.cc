@@ -40,14 +40,13 @@ Result<std::string> digest_tensor(const TensorReader& reader,
 
 Result<> digest_tensors(const Checkpoint& checkpoint,
                         std::span<const std::uint32_t> nodes,
-                        const ReadOptions& options, const Limits& limits,
                         const DigestSink& sink) {
   struct Job {
     const Tensor* tensor = nullptr;
     std::size_t same_as = 0;  // an earlier job, or itself
     Result<> allowed = {};
   };
-  ReadBudget budget(checkpoint, limits);
+  ReadBudget budget(checkpoint);
   std::vector<Job> jobs;
   std::map<decltype(view_key(Tensor())), std::size_t> known;
   std::vector<std::size_t> by_tensor(checkpoint.tensors().size(), nodes.size());
@@ -67,14 +66,14 @@ Result<> digest_tensors(const Checkpoint& checkpoint,
     jobs.push_back(std::move(job));
   }
 
-  const TensorReader reader(checkpoint, options);
+  const TensorReader reader(checkpoint);
   const auto digest_allowed = [&](std::size_t i) -> Result<std::string> {
     if (const Result<>& allowed = jobs[i].allowed; !allowed)
       return fail(allowed.error().kind(), "{}", allowed.error().message());
     return digest_tensor(reader, *jobs[i].tensor);
   };
   std::vector<std::string> done(jobs.size());
-  const WorkerPool pool(options.threads);
+  const WorkerPool pool(checkpoint.context().threads);
   return pool.map_ordered(
       jobs.size(),
       [&](std::size_t i) -> Result<std::string> {

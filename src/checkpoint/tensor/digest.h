@@ -22,7 +22,6 @@ using DigestSink =
     std::function<void(std::uint32_t node, const Result<std::string>& digest)>;
 Result<> digest_tensors(const Checkpoint& checkpoint,
                         std::span<const std::uint32_t> nodes,
-                        const ReadOptions& options, const Limits& limits,
                         const DigestSink& sink);
 
 }  // namespace postflight

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "checkpoint/model/data_file.h"
+
 namespace postflight {
 
-ReadBudget::ReadBudget(const Checkpoint& checkpoint, const Limits& limits)
-    : checkpoint_(checkpoint), left_(limits.max_materialised_bytes) {
+ReadBudget::ReadBudget(const Checkpoint& checkpoint)
+    : checkpoint_(checkpoint),
+      left_(checkpoint.limits().max_materialised_bytes) {
   constexpr std::uint64_t kTimesRead = 16;  // views of one storage
-  for (const auto& file : checkpoint.files)
+  for (const DataFile* const file : checkpoint.files())
     left_ += file->size() * kTimesRead;
 }
 

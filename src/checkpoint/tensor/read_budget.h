@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "checkpoint/model/checkpoint.h"
 
 namespace postflight {
@@ -13,7 +12,7 @@ namespace postflight {
 // A view of one byte can repeat it a trillion times.
 class ReadBudget {
  public:
-  ReadBudget(const Checkpoint& checkpoint, const Limits& limits);
+  explicit ReadBudget(const Checkpoint& checkpoint);
 
   // Takes what reading a tensor costs; fails, and takes nothing, if that is
   // more than is left.

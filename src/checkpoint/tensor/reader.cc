@@ -133,7 +133,9 @@ std::vector<Batch> batches_of(std::span<const Straight> stretches) {
 
 TensorReader::TensorReader(const Checkpoint& checkpoint,
                            const ReadOptions& options)
-    : checkpoint_(checkpoint), options_(options) {}
+    : checkpoint_(checkpoint),
+      threads_(options.threads.value_or(checkpoint.context().threads)),
+      check_crc_(options.check_crc) {}
 
 Result<> TensorReader::read(const Tensor& tensor,
                             std::span<std::byte> to) const {
@@ -144,8 +146,8 @@ Result<> TensorReader::read(const Tensor& tensor,
                 tensor.bytes());
   if (to.empty())
     return {};
-  const Storage& storage = checkpoint_.tree.storages[tensor.storage];
-  if (options_.threads != 1 && is_straight(tensor, storage) &&
+  const Storage& storage = checkpoint_.storages()[tensor.storage];
+  if (threads_ != 1 && is_straight(tensor, storage) &&
       chunks_of(tensor, storage) > 1) {
     const TensorTarget target{&tensor, to};
     return read_all(std::span(&target, 1));
@@ -153,10 +155,10 @@ Result<> TensorReader::read(const Tensor& tensor,
   StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
   const bool whole =
       tensor.offset == 0 && is_contiguous(tensor) && to.size() == storage.size;
-  if (options_.check_crc && whole) {
+  if (check_crc_ && whole) {
     TRY(read_checked(storage, reader, to));
   } else {
-    if (options_.check_crc)
+    if (check_crc_)
       TRY(check_record(storage));
     TRY(read_from(reader, tensor, to));
   }
@@ -171,8 +173,7 @@ Result<> TensorReader::read_from(StorageReader& reader, const Tensor& tensor,
     return reader.read_at(0, to);
   if (is_contiguous(tensor))
     return reader.read_at(tensor.offset * tensor.dtype.size, to);
-  return gather(reader, tensor, to,
-                {.mapped = true, .threads = options_.threads});
+  return gather(reader, tensor, to, {.mapped = true, .threads = threads_});
 }
 
 Result<> TensorReader::read_checked(const Storage& storage,
@@ -229,7 +230,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
                   target.to.size(), tensor.bytes());
     if (target.to.empty())
       continue;
-    const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+    const Storage& storage = checkpoint_.storages()[tensor.storage];
     const bool as_it_is = is_straight(tensor, storage);
     if (as_it_is && storage.assembly != nullptr && storage.problem.empty()) {
       const auto [first, last] = chunk_range(tensor, storage);
@@ -237,7 +238,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
         others.push_back({&target, chunk});
       continue;
     }
-    if (options_.check_crc || !as_it_is) {
+    if (check_crc_ || !as_it_is) {
       others.push_back({&target});
       continue;
     }
@@ -262,7 +263,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   // Threads are for many tensors, or else for the parts of one.
   TensorReader one_by_one(*this);
   if (jobs > 1)
-    one_by_one.options_.threads = 1;
+    one_by_one.threads_ = 1;
   std::uint64_t bytes = 0;
   for (const TensorTarget& target : targets)
     bytes += target.to.size();
@@ -275,12 +276,12 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     const Tensor& tensor = *target->tensor;
     if (!chunk)
       return one_by_one.read(tensor, target->to);
-    const Storage& storage = checkpoint_.tree.storages[tensor.storage];
-    return AssemblyReader(*storage.assembly, item_opener(checkpoint_))
+    const Storage& storage = checkpoint_.storages()[tensor.storage];
+    return AssemblyReader(*storage.assembly, checkpoint_.item_opener())
         .read_chunk(*chunk, tensor.offset * tensor.dtype.size, target->to);
   };
   // Starting a thread costs more than reading a little.
-  const WorkerPool pool(bytes < 2 * kTogether ? 1 : options_.threads);
+  const WorkerPool pool(bytes < 2 * kTogether ? 1 : threads_);
   return pool.map_ordered(
       jobs, work,
       [](std::size_t, Result<> result) -> Result<> { return result; });
@@ -289,7 +290,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
 std::optional<Bytes> TensorReader::view(const Tensor& tensor) const {
   if (!tensor.readable() || !is_contiguous(tensor))
     return std::nullopt;
-  const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+  const Storage& storage = checkpoint_.storages()[tensor.storage];
   if (needs_finish(tensor, storage))
     return std::nullopt;
   const Result<StorageReader> reader =
@@ -308,7 +309,7 @@ Result<> TensorReader::stream(const Tensor& tensor, std::size_t piece,
   const std::uint64_t total = tensor.bytes();
   if (total == 0)
     return {};
-  const Storage& storage = checkpoint_.tree.storages[tensor.storage];
+  const Storage& storage = checkpoint_.storages()[tensor.storage];
   StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
   std::vector<std::byte> room(std::min<std::uint64_t>(piece, total));
   if (is_contiguous(tensor)) {

@@ -14,8 +14,10 @@
 namespace postflight {
 
 struct ReadOptions {
-  std::size_t threads = 0;  // 0: one for each processor
-  bool check_crc = false;   // of the records that tensors lie in
+  // 0 is one for each processor; by default as many as the checkpoint was
+  // opened with.
+  std::optional<std::size_t> threads = {};
+  bool check_crc = false;  // of the records that hold the tensors
 };
 
 // Where one tensor is to go.
@@ -58,7 +60,8 @@ class TensorReader {
                         std::span<std::byte> to) const;
 
   const Checkpoint& checkpoint_;
-  ReadOptions options_;
+  std::size_t threads_;
+  bool check_crc_;
 };
 
 }  // namespace postflight

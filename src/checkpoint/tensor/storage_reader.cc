@@ -13,15 +13,15 @@ Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
   reader.size_ = storage.size;
   if (storage.assembly != nullptr) {
     reader.assembled_ = std::make_unique<AssemblyReader>(
-        *storage.assembly, item_opener(checkpoint));
+        *storage.assembly, checkpoint.item_opener());
     return reader;
   }
-  if (!storage.inside.empty() || checkpoint.files.empty() ||
+  if (!storage.inside.empty() || checkpoint.files().empty() ||
       storage.size == 0) {
     reader.inside_ = storage.inside;
     return reader;
   }
-  reader.file_ = checkpoint.files[storage.file].get();
+  reader.file_ = checkpoint.files()[storage.file];
   if (storage.entry == nullptr) {
     reader.extent_ = storage.extent;
     return reader;

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "checkpoint/model/assembly.h"
 #include "checkpoint/model/checkpoint.h"
+#include "checkpoint/model/data_file.h"
 #include "checkpoint/zip/inflate.h"
 
 namespace postflight {

@@ -6,8 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "checkpoint/model/checkpoint.h"
 #include "checkpoint/torch/pickle_streams.h"
+#include "checkpoint/torch/sources.h"
+#include "checkpoint/torch/tree_builder.h"
 
 namespace postflight {
 namespace {
@@ -53,15 +54,13 @@ class LegacyStream {
   };
 
   Result<Value> next_pickle(std::string_view what) {
-    data_.machines.push_back(std::make_unique<Machine>(context_.limits));
-    Result<Pickle> pickle =
-        data_.machines.back()->load(data_.bytes().subspan(at_));
-    if (!pickle)
-      return tl::unexpected(
-          std::move(pickle.error())
-              .in(fmt::format("the {} at byte {}", what, at_)));
-    at_ += pickle->size;
-    return pickle->root;
+    data_.machines.push_back(std::make_unique<Machine>(context_.limits()));
+    const Pickle pickle =
+        TRY(data_.machines.back()
+                ->load(data_.bytes().subspan(at_))
+                .in(fmt::format("the {} at byte {}", what, at_)));
+    at_ += pickle.size;
+    return pickle.root;
   }
 
   std::uint32_t resolve(const Value& id, StorageReference& reference) {
@@ -231,7 +230,7 @@ class LegacyStream {
   }
 
   const SourceContext& context_;
-  Checkpoint& checkpoint_;
+  CheckpointContents& checkpoint_;
   DataFile& data_;
   const std::uint32_t file_;
   std::uint64_t at_ = 0;
@@ -239,6 +238,16 @@ class LegacyStream {
 };
 
 }  // namespace
+
+bool is_legacy_stream(Bytes file, const Limits& limits) {
+  // The magic number takes 16 bytes as torch pickles it, and 28 in protocol 0.
+  constexpr std::size_t kMostMagic = 64;
+  Machine machine(limits);
+  const Result<Pickle> first =
+      machine.load(file.first(std::min(file.size(), kMostMagic)));
+  return first && first->root.is(Kind::kBigInteger) &&
+         is_legacy_magic(first->root.text());
+}
 
 Result<> add_legacy_stream(std::uint32_t file, const SourceContext& context) {
   return LegacyStream(file, context).add();

@@ -4,56 +4,35 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/torch/sources.h"
+#include "checkpoint/torch/tree_builder.h"
+#include "stream/tar/reader.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::uint64_t kTarBlock = 512;
+using Members = std::map<std::string, Extent, std::less<>>;
 
-std::optional<std::uint64_t> octal(std::string_view field) {
-  std::uint64_t value = 0;
-  bool any = false;
-  for (const char c : field) {
-    if (c == ' ' || c == '\0') {
-      if (any)
-        break;
-      continue;
-    }
-    if (c < '0' || c > '7' || value >> 60 != 0)
-      return std::nullopt;
-    value = value * 8 + static_cast<std::uint64_t>(c - '0');
-    any = true;
-  }
-  return value;
-}
-
-struct Members {
-  std::map<std::string_view, Extent> by_name;
-};
-
-Result<Members> read_members(Bytes file) {
+// The files of the archive. One that is damaged or truncated further on may
+// still have all that is needed.
+Result<Members> read_members(Bytes file, const Limits& limits) {
+  TarListing listing = list_tar(file, limits);
   Members members;
-  std::uint64_t at = 0;
-  while (file.size() - at >= kTarBlock) {
-    const std::string_view header = as_text(file.subspan(at, kTarBlock));
-    if (header.find_first_not_of('\0') == header.npos)
-      break;
-    std::string_view name = header.substr(0, 100);
-    name = name.substr(0, std::min(name.find('\0'), name.size()));
+  for (const TarMember& member : listing.members) {
+    std::string_view name = member.path;
     while (name.starts_with("./"))
       name.remove_prefix(2);
-    const auto size = octal(header.substr(124, 12));
-    if (!size || *size > file.size() - at - kTarBlock)
-      return fail(ErrorKind::kCorrupt,
-                  "tar member '{}' at byte {} reaches beyond the file's end",
-                  name, at);
-    const char type = header[156];
-    if (type == '0' || type == '\0')
-      members.by_name.try_emplace(name, Extent{at + kTarBlock, *size});
-    const std::uint64_t padded =
-        (*size + kTarBlock - 1) / kTarBlock * kTarBlock;
-    at = std::min<std::uint64_t>(file.size(), at + kTarBlock + padded);
+    if (member.kind == TarKind::kFile)
+      members.try_emplace(std::string(name),
+                          Extent{member.offset, member.size});
+  }
+  for (const std::string_view name : {"storages", "tensors", "pickle"}) {
+    if (members.contains(name))
+      continue;
+    if (listing.damage)
+      return tl::unexpected(*std::move(listing.damage));
+    return fail(ErrorKind::kUnsupported,
+                "a tar without the member '{}', so not one of torch's", name);
   }
   return members;
 }
@@ -75,15 +54,10 @@ class TarCheckpoint {
         file_(file) {}
 
   Result<> add() {
-    const Members members = TRY(read_members(data_.bytes()));
-    for (const std::string_view name : {"storages", "tensors", "pickle"})
-      if (!members.by_name.contains(name))
-        return fail(ErrorKind::kUnsupported,
-                    "a tar without the member '{}', so not one of torch's",
-                    name);
-    TRY(read_storages(members.by_name.at("storages")));
-    TRY(read_tensors(members.by_name.at("tensors")));
-    enter(members.by_name.at("pickle"));
+    const Members members = TRY(read_members(data_.bytes(), context_.limits()));
+    TRY(read_storages(members.at("storages")));
+    TRY(read_tensors(members.at("tensors")));
+    enter(members.at("pickle"));
     const Value object = TRY(next_pickle());
     TreeBuilder builder(
         tree_, [](const Value&, StorageReference&) { return kNoIndex; });
@@ -107,14 +81,12 @@ class TarCheckpoint {
   }
 
   Result<Value> next_pickle() {
-    data_.machines.push_back(std::make_unique<Machine>(context_.limits));
-    Result<Pickle> pickle =
-        data_.machines.back()->load(data_.bytes().subspan(at_, end_ - at_));
-    if (!pickle)
-      return tl::unexpected(
-          std::move(pickle.error()).in(fmt::format("byte {}", at_)));
-    at_ += pickle->size;
-    return pickle->root;
+    data_.machines.push_back(std::make_unique<Machine>(context_.limits()));
+    const Pickle pickle = TRY(data_.machines.back()
+                                  ->load(data_.bytes().subspan(at_, end_ - at_))
+                                  .in(fmt::format("byte {}", at_)));
+    at_ += pickle.size;
+    return pickle.root;
   }
 
   template <class T>
@@ -272,6 +244,11 @@ class TarCheckpoint {
 };
 
 }  // namespace
+
+bool is_tar(Bytes file) {
+  return looks_like_tar(file) ||
+         (file.size() >= kTarBlock && as_text(file).substr(257, 5) == "ustar");
+}
 
 Result<> add_tar(std::uint32_t file, const SourceContext& context) {
   return TarCheckpoint(file, context).add();

@@ -352,4 +352,15 @@ std::uint32_t TreeBuilder::add_tensor(const TreeChild& child,
   return node;
 }
 
+Result<> place(TreeBuilder& builder, const Value& root,
+               const SourceContext& context) {
+  if (!context.items_only) {
+    builder.build(root, context.parent, context.key);
+    return {};
+  }
+  if (!builder.build_items(root, context.parent))
+    return fail(ErrorKind::kCorrupt, "it holds no dict of tensors");
+  return {};
+}
+
 }  // namespace postflight

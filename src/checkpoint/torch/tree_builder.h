@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/pointer_map.h"
+#include "checkpoint/model/contents.h"
 #include "checkpoint/model/tree.h"
 #include "checkpoint/torch/known_call.h"
 #include "checkpoint/torch/storage_reference.h"
@@ -134,5 +135,10 @@ class TreeBuilder {
   std::uint64_t repeated_ = 0;   // nodes of containers met before
   std::uint32_t repeating_ = 0;  // such containers being written out
 };
+
+// Builds the tree of `root` where the context says; fails if only the items of
+// a dict are wanted and it is not one.
+Result<> place(TreeBuilder& builder, const Value& root,
+               const SourceContext& context);
 
 }  // namespace postflight

@@ -5,9 +5,10 @@
 #include <charconv>
 #include <unordered_set>
 
-#include "checkpoint/model/checkpoint.h"
 #include "checkpoint/torch/exported_weights.h"
 #include "checkpoint/torch/salvage.h"
+#include "checkpoint/torch/sources.h"
+#include "checkpoint/torch/tree_builder.h"
 #include "checkpoint/zip/format.h"
 #include "stream/memory_stream.h"
 
@@ -31,7 +32,7 @@ class TorchZip {
 
   Result<Format> add() {
     Result<ZipDirectory> directory =
-        ZipDirectory::read(data_.bytes(), context_.limits);
+        ZipDirectory::read(data_.bytes(), context_.limits());
     if (directory) {
       data_.zip = *std::move(directory);
       entries_ = data_.zip->entries();
@@ -67,7 +68,7 @@ class TorchZip {
 
  private:
   Result<> salvage(Error why) {
-    Salvage found = salvage_zip(data_.bytes(), context_.limits);
+    Salvage found = salvage_zip(data_.bytes(), context_.limits());
     if (found.entries.empty())
       return tl::unexpected(std::move(why));
     data_.salvaged = std::move(found.entries);
@@ -153,7 +154,7 @@ class TorchZip {
                      std::string_view suffix, std::uint32_t parent,
                      const Key& key) {
     data_.inflated.push_back(std::make_unique<Contents>(TRY(contents(entry))));
-    Limits limits = context_.limits;
+    Limits limits = context_.limits();
     // What was inflated counts as what it was: else a bomb's pickle would take
     // a thousand times its size, and many times that as values.
     if (entry.method != kStored)
@@ -161,11 +162,9 @@ class TorchZip {
           std::min(limits.max_value_bytes,
                    std::max<std::uint64_t>(data_.size() * 64, 64 << 20));
     data_.machines.push_back(std::make_unique<Machine>(limits));
-    Result<Pickle> pickle =
-        data_.machines.back()->load(data_.inflated.back()->bytes());
-    if (!pickle)
-      return tl::unexpected(
-          std::move(pickle.error()).in(std::string(entry.name)));
+    const Pickle pickle = TRY(data_.machines.back()
+                                  ->load(data_.inflated.back()->bytes())
+                                  .in(entry.name));
     const std::string before = fmt::format("{}/{}", root_, prefix);
     const std::string after(suffix);
     TreeBuilder builder(checkpoint_.tree,
@@ -174,9 +173,9 @@ class TorchZip {
                         });
     builder.expect(std::min<std::size_t>(
         entries_.size(), data_.inflated.back()->bytes().size() / kLeastTensor));
-    return place(
-        builder, pickle->root,
-        {checkpoint_, context_.limits, parent, key, context_.items_only});
+    return place(builder, pickle.root,
+                 context_.items_only ? context_.items_at(parent)
+                                     : context_.at(parent, key));
   }
 
   std::uint32_t resolve(const Value& id, StorageReference& reference,
@@ -325,14 +324,12 @@ class TorchZip {
     Tree& tree = checkpoint_.tree;
     const Contents json = TRY(contents(config));
     data_.builders.push_back(std::make_unique<Builder>());
-    Result<std::vector<ExportedWeight>> weights =
-        read_exported_weights(json.bytes(), *data_.builders.back());
-    if (!weights)
-      return tl::unexpected(
-          std::move(weights.error()).in(std::string(config.name)));
+    const std::vector<ExportedWeight> weights =
+        TRY(read_exported_weights(json.bytes(), *data_.builders.back())
+                .in(config.name));
     const std::string_view folder =
         config.name.substr(0, config.name.rfind('/') + 1);
-    for (const ExportedWeight& weight : *weights) {
+    for (const ExportedWeight& weight : weights) {
       const ZipEntry* const entry = find_record(folder, weight.record);
       if (weight.pickled && entry != nullptr) {
         add_nested(*entry, Key::string(weight.name), top, false);
@@ -369,16 +366,17 @@ class TorchZip {
         nested_bytes_ > data_.size())
       return false;
     Result<std::unique_ptr<DataFile>> file = nested_file(entry);
-    if (!file || !as_text((*file)->bytes()).starts_with(kLocalSignature))
+    if (!file || !is_torch_zip((*file)->bytes()))
       return false;
     const Tree& tree = checkpoint_.tree;
     const std::size_t nodes = tree.nodes.size();
     const std::size_t properties = checkpoint_.properties.size();
     const std::size_t findings = checkpoint_.findings.size();
-    checkpoint_.files.push_back(*std::move(file));
-    const auto index = static_cast<std::uint32_t>(checkpoint_.files.size() - 1);
-    const Result<Format> added = add_torch_zip(
-        index, {checkpoint_, context_.limits, parent, key, items_only, true});
+    const std::uint32_t index = checkpoint_.add(*std::move(file));
+    SourceContext inside =
+        items_only ? context_.items_at(parent) : context_.at(parent, key);
+    inside.nested = true;
+    const Result<Format> added = add_torch_zip(index, inside);
     // It has a version and a byte order like any other.
     checkpoint_.properties.resize(properties);
     nested_bytes_ += entry.compressed_size;
@@ -399,7 +397,7 @@ class TorchZip {
     MemorySource source(inflated.bytes());
     return DataFile::in_memory(
         data_, TRY(WholeStream::read(source, inflated.bytes().size(),
-                                     context_.limits.max_inflated_bytes)));
+                                     context_.limits().max_inflated_bytes)));
   }
 
   static std::string problem_of(const ExportedWeight& weight, Tensor& tensor,
@@ -429,7 +427,7 @@ class TorchZip {
   }
 
   const SourceContext& context_;
-  Checkpoint& checkpoint_;
+  CheckpointContents& checkpoint_;
   DataFile& data_;
   const std::uint32_t file_;
   std::span<const ZipEntry> entries_;
@@ -444,6 +442,10 @@ class TorchZip {
 };
 
 }  // namespace
+
+bool is_torch_zip(Bytes file) {
+  return as_text(file).starts_with(kLocalSignature);
+}
 
 Result<Format> add_torch_zip(std::uint32_t file, const SourceContext& context) {
   return TorchZip(file, context).add();

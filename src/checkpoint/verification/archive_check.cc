@@ -53,7 +53,7 @@ class ArchiveCheck {
     std::uint64_t left = file_.size() * 4 + (std::uint64_t{4} << 30);
     std::uint32_t crc = 0;
     const ZipEntry* failed = nullptr;
-    const WorkerPool pool(options.threads);
+    const WorkerPool pool(checkpoint.context().threads);
     const Result<> done = pool.map_ordered(
         jobs.size(),
         [&](std::size_t i) {
@@ -176,9 +176,9 @@ class ArchiveCheck {
     Storage record;
     record.size = entry.size;
     record.entry = &entry;
-    for (std::uint32_t i = 0; i < checkpoint.files.size(); ++i)
-      if (checkpoint.files[i].get() == &file_)
-        record.file = i;
+    record.file = static_cast<std::uint32_t>(
+        std::ranges::find(checkpoint.files(), &file_) -
+        checkpoint.files().begin());
     StorageReader reader = TRY(StorageReader::open(checkpoint, record));
     std::vector<std::byte> room(
         std::min<std::uint64_t>(size, std::uint64_t{256} << 10));

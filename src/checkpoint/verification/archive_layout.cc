@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 
+#include "checkpoint/model/data_file.h"
 #include "checkpoint/verification/verification.h"
 #include "checkpoint/zip/format.h"
 

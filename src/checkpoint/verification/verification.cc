@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "checkpoint/model/contents.h"
 #include "checkpoint/tensor/storage_reader.h"
 #include "pickle/audit.h"
 
@@ -62,7 +63,7 @@ void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
 }
 
 void verify_code(const Checkpoint& checkpoint, Verification& result) {
-  for (const auto& file : checkpoint.files)
+  for (const DataFile* const file : checkpoint.files())
     for (const auto& machine : file->machines) {
       const Audit found = audit(*machine);
       if (!found.runs_code())
@@ -84,6 +85,40 @@ void verify_code(const Checkpoint& checkpoint, Verification& result) {
     }
 }
 
+// The items that the tensors of a distributed checkpoint consist of.
+void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
+                  Verification& result) {
+  const OpenItem open_item = checkpoint.item_opener();
+  for (const Assembly* const assembly : checkpoint.assemblies()) {
+    for (const AssemblyChunk& chunk : assembly->chunks) {
+      if (!chunk.problem.empty())
+        continue;  // which is a problem of the tensor
+      const std::string place = assembly->place_of(chunk);
+      const Result<std::unique_ptr<AssemblyItem>> item =
+          open_item(*assembly, chunk);
+      if (!item) {
+        result.findings.push_back({"bad_item", Severity::kError,
+                                   std::string(item.error().message()), place});
+        result.broken.insert(assembly);
+        continue;
+      }
+      const Checkpoint* const inner = (*item)->checkpoint();
+      if (inner == nullptr)
+        continue;
+      const std::size_t before = result.findings.size();
+      for (const Finding& finding : inner->findings())
+        result.report(finding.kind, finding.severity, finding.message,
+                      finding.where);
+      const DataFile& file = *inner->files().front();
+      if (file.zip)
+        verify_archive(*inner, file, options, result);
+      for (std::size_t i = before; i < result.findings.size(); ++i)
+        result.findings[i].where =
+            fmt::format("{}: {}", place, result.findings[i].where);
+    }
+  }
+}
+
 // Whether there is a file of each rank up to the last; one that cannot be read
 // is there, and was said to be bad.
 void verify_numbers(const Checkpoint& checkpoint, Verification& result) {
@@ -91,7 +126,7 @@ void verify_numbers(const Checkpoint& checkpoint, Verification& result) {
   for (std::uint32_t top = 1; top < checkpoint.nodes().size();
        top = checkpoint.nodes()[top].end)
     ranks.insert(checkpoint.nodes()[top].key.number);
-  for (const Finding& finding : checkpoint.findings)
+  for (const Finding& finding : checkpoint.findings())
     if (finding.kind == "unreadable_rank")
       if (const auto rank = rank_of_file(finding.where))
         ranks.insert(*rank);
@@ -120,14 +155,15 @@ void Verification::report(std::string kind, Severity severity,
 Verification verify(const Checkpoint& checkpoint,
                     const VerifyOptions& options) {
   Verification result;
-  result.findings = checkpoint.findings;
-  for (const auto& file : checkpoint.files)
+  result.findings.assign(checkpoint.findings().begin(),
+                         checkpoint.findings().end());
+  for (const DataFile* const file : checkpoint.files())
     if (file->zip)
       verify_archive(checkpoint, *file, options, result);
   verify_items(checkpoint, options, result);
   verify_tensors(checkpoint, result);
   verify_code(checkpoint, result);
-  if (checkpoint.format == Format::kRanks)
+  if (checkpoint.format() == Format::kRanks)
     verify_ranks(checkpoint, result);
   return result;
 }

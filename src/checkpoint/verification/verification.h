@@ -12,7 +12,6 @@
 namespace postflight {
 
 struct VerifyOptions {
-  std::size_t threads = 0;
   // Told of bytes that were read; may be called from any thread.
   std::function<void(std::uint64_t bytes)> progress = {};
 };
@@ -47,9 +46,6 @@ void verify_archive(const Checkpoint& checkpoint, const DataFile& file,
                     const VerifyOptions& options, Verification& result);
 // Where each byte of an archive belongs, and whether what it says twice agrees.
 void verify_layout(const DataFile& file, Verification& result);
-// The items that the tensors of a distributed checkpoint lie in.
-void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
-                  Verification& result);
 void verify_ranks(const Checkpoint& checkpoint, Verification& result);
 
 }  // namespace postflight

@@ -145,12 +145,11 @@ Result<> ZipDirectory::read_entries() {
   entries_.reserve(end_.entries);
   for (std::uint64_t i = 0; i < end_.entries; ++i) {
     const std::uint64_t at = end_.directory.offset + cursor.offset();
-    Result<> entry = read_entry(cursor, entries_);
-    if (!entry)
-      return tl::unexpected(std::move(entry.error())
-                                .in(fmt::format("directory entry {} of {} at "
-                                                "byte {}",
-                                                i + 1, end_.entries, at)));
+    // Not TRY(...in(...)): making the text for each entry would cost more than
+    // reading it.
+    if (Result<> entry = read_entry(cursor, entries_); !entry)
+      return std::move(entry).in(fmt::format(
+          "directory entry {} of {} at byte {}", i + 1, end_.entries, at));
   }
   if (!cursor.at_end())
     end_.findings.push_back(

@@ -19,26 +19,25 @@ void add_transform_options(CommandArguments& arguments,
                    "The key of encrypted items; else $POSTFLIGHT_KEY");
 }
 
-Result<> load_plugins(CheckpointOptions& options) {
-  if (options.plugins.empty())
-    return {};
-  options.extensions = std::make_unique<ExtensionRegistry>(built_in_registry());
-  for (const std::string& file : options.plugins)
-    TRY(load_plugin(file, *options.extensions));
-  return {};
+Result<std::optional<ExtensionRegistry>> load_plugins(
+    std::span<const std::string> files) {
+  if (files.empty())
+    return std::nullopt;
+  ExtensionRegistry registry = built_in_registry();
+  for (const std::string& file : files)
+    TRY(load_plugin(file, registry));
+  return registry;
 }
 
-Result<> load_key(CheckpointOptions& options) {
-  if (options.key_file) {
-    options.key =
-        std::make_unique<SecretKey>(TRY(SecretKey::read(*options.key_file)));
-    return {};
-  }
-  // Most checkpoints need no key, so one that is none is no error here.
+Result<std::optional<SecretKey>> load_key(
+    const std::optional<std::string>& file) {
+  if (file)
+    return TRY(SecretKey::read(*file));
+  // Most checkpoints need no key, so an invalid one is not an error here.
   if (const auto text = process_environment()("POSTFLIGHT_KEY"))
     if (Result<SecretKey> key = SecretKey::from_hex(*text))
-      options.key = std::make_unique<SecretKey>(*std::move(key));
-  return {};
+      return *std::move(key);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -67,12 +66,12 @@ void add_threads_option(CommandArguments& arguments,
                    "How many threads read (one for each processor)");
 }
 
-Result<Checkpoint> open_checkpoint(CheckpointOptions& options) {
-  TRY(load_plugins(options));
-  TRY(load_key(options));
-  return Checkpoint::open(options.path, {.rank = options.rank,
-                                         .extensions = options.extensions.get(),
-                                         .key = options.key.get()});
+Result<Checkpoint> open_checkpoint(const CheckpointOptions& options) {
+  return Checkpoint::open(options.path,
+                          {.context = {.threads = options.threads},
+                           .rank = options.rank,
+                           .extensions = TRY(load_plugins(options.plugins)),
+                           .key = TRY(load_key(options.key_file))});
 }
 
 Result<std::vector<std::uint32_t>> picked_nodes(
@@ -115,7 +114,7 @@ Exit exit_for(const Checkpoint& checkpoint,
     const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
     return tensor != nullptr && !tensor->problem.empty();
   });
-  return lost ? Exit::kFound : exit_for(checkpoint.findings);
+  return lost ? Exit::kFound : exit_for(checkpoint.findings());
 }
 
 Command ckpt_command() {

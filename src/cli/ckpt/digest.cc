@@ -12,7 +12,7 @@ namespace postflight {
 namespace {
 
 Result<Exit> run(CheckpointOptions& options, Session& session) {
-  Checkpoint checkpoint = TRY(open_checkpoint(options));
+  const Checkpoint checkpoint = TRY(open_checkpoint(options));
   std::vector<std::uint32_t> nodes = TRY(picked_nodes(checkpoint, options));
   // Tensors described by their parts, and those on the meta device, have no
   // bytes of their own.
@@ -28,16 +28,18 @@ Result<Exit> run(CheckpointOptions& options, Session& session) {
     out += "{\"schema\":\"postflight.ckpt.digest/1\",";
     write_json_field("file", options.path, out);
     out += fmt::format(",\"format\":\"{}\",\"tensors\":[",
-                       format_name(checkpoint.format));
+                       format_name(checkpoint.format()));
   }
+  std::vector<Finding> findings(checkpoint.findings().begin(),
+                                checkpoint.findings().end());
   bool first = true;
   const auto sink = [&](std::uint32_t node, const Result<std::string>& digest) {
     const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
     progress->advance(tensor.bytes());
     if (!digest)
-      checkpoint.findings.push_back({"unreadable_tensor", Severity::kError,
-                                     std::string(digest.error().message()),
-                                     checkpoint.path_of(node)});
+      findings.push_back({"unreadable_tensor", Severity::kError,
+                          std::string(digest.error().message()),
+                          checkpoint.path_of(node)});
     if (!json) {
       if (digest)
         out += fmt::format("{}  {}\n", *digest, shown_path(checkpoint, node));
@@ -51,18 +53,17 @@ Result<Exit> run(CheckpointOptions& options, Session& session) {
     out += digest ? fmt::format(",\"sha256\":\"{}\"}}", *digest)
                   : std::string(",\"sha256\":null}");
   };
-  Result<> done = digest_tensors(checkpoint, nodes,
-                                 {.threads = options.threads}, Limits(), sink);
+  Result<> done = digest_tensors(checkpoint, nodes, sink);
   progress->finish();
   if (json) {
     out += "],\"findings\":";
-    write_findings_json(checkpoint.findings, out);
+    write_findings_json(findings, out);
     out += "}\n";
   } else {
-    write_findings(checkpoint.findings, session.terminal(), out);
+    write_findings(findings, session.terminal(), out);
   }
   TRY(std::move(done));
-  return exit_for(checkpoint.findings);
+  return exit_for(findings);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,7 +8,6 @@
 
 #include "checkpoint/model/checkpoint.h"
 #include "cli/command.h"
-#include "stream/extension/registry.h"
 
 namespace postflight {
 
@@ -22,9 +20,6 @@ struct CheckpointOptions {
   std::size_t threads = 0;
   std::vector<std::string> plugins;
   std::optional<std::string> key_file;
-  // What open_checkpoint() made of them.
-  std::unique_ptr<ExtensionRegistry> extensions = nullptr;
-  std::unique_ptr<SecretKey> key = nullptr;
 };
 
 void add_checkpoint_options(CommandArguments& arguments,
@@ -33,9 +28,8 @@ void add_key_options(CommandArguments& arguments, CheckpointOptions& options);
 void add_threads_option(CommandArguments& arguments,
                         CheckpointOptions& options);
 
-// Loads the plug-ins and the key, too; the options keep them and have to
-// outlive the Checkpoint.
-Result<Checkpoint> open_checkpoint(CheckpointOptions& options);
+// Loads the plug-ins and the key, too.
+Result<Checkpoint> open_checkpoint(const CheckpointOptions& options);
 
 // The tensors that the options pick, and with `all` every other node too.
 Result<std::vector<std::uint32_t>> picked_nodes(

@@ -11,8 +11,9 @@
 #include "base/units.h"
 #include "checkpoint/key_filter.h"
 #include "checkpoint/map_location.h"
-#include "checkpoint/template.h"
+#include "checkpoint/model/data_file.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/template.h"
 #include "checkpoint/tensor/export.h"
 #include "checkpoint/tensor/read_budget.h"
 #include "checkpoint/tensor/slice.h"
@@ -109,7 +110,7 @@ std::vector<std::string> paths_of(const Checkpoint& checkpoint,
 
 Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
                    const ReadCommandOptions& options, Session& session) {
-  ReadBudget budget(checkpoint, Limits());
+  ReadBudget budget(checkpoint);
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < picked.nodes.size(); ++i) {
     const Tensor* tensor =
@@ -125,7 +126,7 @@ Result<> write_out(const Checkpoint& checkpoint, const Picked& picked,
     tensors.push_back({plain_path(checkpoint, picked.nodes[i]), tensor});
   }
   const ExportFormat format = TRY(format_of(options));
-  const TensorReader reader(checkpoint, {.threads = options.threads});
+  const TensorReader reader(checkpoint);
   if (options.output == "-")
     return export_tensors(reader, format, tensors,
                           [&session](Bytes piece) -> Result<> {
@@ -185,7 +186,7 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
     write_keys("missing", selection.missing, selection.missing.size(), out);
     write_keys("unexpected", selection.unexpected(checkpoint, kShownKeys),
                others, out);
-    write_findings(checkpoint.findings, session.terminal(), out);
+    write_findings(checkpoint.findings(), session.terminal(), out);
     return;
   }
   out += "{\"schema\":\"postflight.ckpt.read/1\",";
@@ -205,7 +206,7 @@ void report(const Checkpoint& checkpoint, const Picked& picked,
   write_texts("missing", selection.missing, out);
   write_texts("unexpected", selection.unexpected(checkpoint, others), out);
   out += ",\"findings\":";
-  write_findings_json(checkpoint.findings, out);
+  write_findings_json(checkpoint.findings(), out);
   out += "}\n";
 }
 
@@ -224,7 +225,7 @@ void warn(const Checkpoint& checkpoint, const Picked& picked,
   if (picked.unreadable.size() > kShownKeys)
     session.complain(
         fmt::format("... and {} more", picked.unreadable.size() - kShownKeys));
-  for (const Finding& finding : checkpoint.findings)
+  for (const Finding& finding : checkpoint.findings())
     if (finding.severity == Severity::kError)
       session.complain(
           finding.where.empty()
@@ -239,10 +240,10 @@ bool is_input(const Checkpoint& checkpoint,
   std::error_code error;
   if (!std::filesystem::exists(output, error))
     return false;
-  for (const auto& file : checkpoint.files)
+  for (const DataFile* const file : checkpoint.files())
     if (std::filesystem::equivalent(file->path(), output, error))
       return true;
-  std::filesystem::directory_iterator entry(checkpoint.path, error);
+  std::filesystem::directory_iterator entry(checkpoint.path(), error);
   for (; !error && entry != std::filesystem::directory_iterator();
        entry.increment(error)) {
     std::error_code none;
@@ -296,7 +297,7 @@ Result<Exit> read(ReadCommandOptions& options, Session& session) {
   else
     report(checkpoint, picked, map, options, session);
   return picked.by_template.missing.empty() && picked.unreadable.empty()
-             ? exit_for(checkpoint.findings)
+             ? exit_for(checkpoint.findings())
              : Exit::kFound;
 }
 

@@ -241,12 +241,12 @@ Result<Exit> run(ShowOptions& options, Session& session) {
     shower.show(node);
   if (json) {
     out += "],\"findings\":";
-    write_findings_json(checkpoint.findings, out);
+    write_findings_json(checkpoint.findings(), out);
     out += "}\n";
   } else {
-    write_findings(checkpoint.findings, session.terminal(), out);
+    write_findings(checkpoint.findings(), session.terminal(), out);
   }
-  return shower.failed() ? Exit::kFound : exit_for(checkpoint.findings);
+  return shower.failed() ? Exit::kFound : exit_for(checkpoint.findings());
 }
 
 }  // namespace

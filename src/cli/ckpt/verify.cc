@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/units.h"
+#include "checkpoint/model/data_file.h"
 #include "checkpoint/verification/verification.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
@@ -23,7 +24,7 @@ struct Word {
 };
 
 Word verdict_word(const Checkpoint& checkpoint, const Verification& found) {
-  if (!checkpoint.truncation.empty())
+  if (!checkpoint.truncation().empty())
     return {"TRUNCATED", "truncated", Style::kRed};
   if (exit_for(found.findings) == Exit::kFound)
     return {"DAMAGED", "damaged", Style::kRed};
@@ -33,8 +34,8 @@ Word verdict_word(const Checkpoint& checkpoint, const Verification& found) {
 }
 
 std::string summary(const Checkpoint& checkpoint, const Verification& found) {
-  if (!checkpoint.truncation.empty())
-    return checkpoint.truncation;
+  if (!checkpoint.truncation().empty())
+    return std::string(checkpoint.truncation());
   std::string text =
       fmt::format("{} of {} tensors can be read",
                   found.tensors - found.unreadable, found.tensors);
@@ -48,15 +49,14 @@ std::string summary(const Checkpoint& checkpoint, const Verification& found) {
 Result<Exit> run(VerifyCommandOptions& options, Session& session) {
   const Checkpoint checkpoint = TRY(open_checkpoint(options));
   std::uint64_t bytes = 0;
-  for (const auto& file : checkpoint.files)
+  for (const DataFile* const file : checkpoint.files())
     bytes += file->size();
   const std::unique_ptr<Progress> progress =
       session.progress({.label = "Checking", .total_bytes = bytes});
-  const Verification found = verify(
-      checkpoint,
-      {.threads = options.threads, .progress = [&progress](std::uint64_t done) {
-         progress->advance(done);
-       }});
+  const Verification found =
+      verify(checkpoint, {.progress = [&progress](std::uint64_t done) {
+               progress->advance(done);
+             }});
   progress->finish();
   const Word word = verdict_word(checkpoint, found);
   Output out([&session](std::string_view piece) { session.print(piece); });
@@ -67,7 +67,7 @@ Result<Exit> run(VerifyCommandOptions& options, Session& session) {
         ",\"format\":\"{}\",\"verdict\":\"{}\",\"tensors\":{},"
         "\"unreadable\":{},\"records\":{},\"crc\":{{\"good\":{},\"absent\":{},"
         "\"bad\":{},\"bytes\":{}}},\"findings\":",
-        format_name(checkpoint.format), word.name, found.tensors,
+        format_name(checkpoint.format()), word.name, found.tensors,
         found.unreadable, found.records, found.crc_good, found.crc_absent,
         found.crc_bad, json_number(found.bytes));
     write_findings_json(found.findings, out);
@@ -76,7 +76,7 @@ Result<Exit> run(VerifyCommandOptions& options, Session& session) {
     out += fmt::format("{}  {}\n",
                        session.terminal().styled(word.style, word.text),
                        escape_for_terminal(options.path));
-    out += fmt::format("  {}: {}\n", format_title(checkpoint.format),
+    out += fmt::format("  {}: {}\n", format_title(checkpoint.format()),
                        escape_for_terminal(summary(checkpoint, found)));
     write_findings(found.findings, session.terminal(), out);
   }

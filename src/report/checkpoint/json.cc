@@ -121,7 +121,7 @@ void write_value(const Checkpoint& checkpoint, std::uint32_t index,
 // folder may have the same ones, of which the first is taken.
 void write_properties(const Checkpoint& checkpoint, Output& out) {
   std::set<std::string, std::less<>> written;
-  for (const auto& [key, text] : checkpoint.properties) {
+  for (const auto& [key, text] : checkpoint.properties()) {
     std::string name;
     static_cast<void>(append_json_string(key, name));
     const auto [at, fresh] = written.insert(std::move(name));
@@ -160,7 +160,7 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
   out += "{\"schema\":\"postflight.ckpt.ls/1\",";
   write_json_field("file", name, out);
   out += fmt::format(",\"format\":\"{}\",\"properties\":{{",
-                     format_name(checkpoint.format));
+                     format_name(checkpoint.format()));
   write_properties(checkpoint, out);
   out += "},\"tensors\":[";
   bool first = true;
@@ -192,7 +192,7 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
       ",\"totals\":{{\"tensors\":{},\"elements\":{},\"bytes\":{}}},"
       "\"findings\":",
       totals.tensors, json_number(totals.elements), json_number(totals.bytes));
-  write_findings_json(checkpoint.findings, out);
+  write_findings_json(checkpoint.findings(), out);
   out += "}\n";
 }
 

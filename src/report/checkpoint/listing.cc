@@ -264,7 +264,7 @@ std::string checkpoint_summary(const Checkpoint& checkpoint,
                                std::span<const std::uint32_t> nodes) {
   const TensorTotals totals = totals_of(checkpoint, nodes);
   return fmt::format(
-      "{}, {} tensor{}, {} element{}, {}", format_title(checkpoint.format),
+      "{}, {} tensor{}, {} element{}, {}", format_title(checkpoint.format()),
       totals.tensors, totals.tensors == 1 ? "" : "s", totals.elements,
       totals.elements == 1 ? "" : "s", human_bytes(totals.bytes));
 }
@@ -279,7 +279,7 @@ void write_listing(std::string_view name, const Checkpoint& checkpoint,
   for (const std::uint32_t index : options.nodes)
     listing.add(index);
   listing.write(out);
-  write_findings(checkpoint.findings, terminal, out);
+  write_findings(checkpoint.findings(), terminal, out);
 }
 
 }  // namespace postflight

@@ -114,7 +114,7 @@ void write_tree(std::string_view name, const Checkpoint& checkpoint,
                        totals.tensors, totals.tensors == 1 ? " " : "s",
                        totals.elements, human_bytes(totals.bytes));
   }
-  write_findings(checkpoint.findings, terminal, out);
+  write_findings(checkpoint.findings(), terminal, out);
 }
 
 }  // namespace postflight

@@ -27,7 +27,7 @@ fs::path data(std::string_view name) {
 
 std::vector<std::string> shown(const Checkpoint& checkpoint) {
   std::vector<std::string> lines;
-  for (const Finding& finding : checkpoint.findings)
+  for (const Finding& finding : checkpoint.findings())
     lines.push_back(fmt::format("{} {} [{}]: {}",
                                 severity_name(finding.severity), finding.kind,
                                 finding.where, finding.message));
@@ -71,7 +71,7 @@ class CopiedFolder {
 
 TEST(Distributed, RebuildsTheNestingAndTheTensors) {
   const Checkpoint checkpoint = must(Checkpoint::open(data("dcp_plain")));
-  EXPECT_EQ(checkpoint.format, Format::kDistributed);
+  EXPECT_EQ(checkpoint.format(), Format::kDistributed);
   EXPECT_THAT(paths(checkpoint), ElementsAre("model.w", "model.u", "model.emb",
                                              "model.rep", "opt[0].m"));
   EXPECT_THAT(shown(checkpoint), IsEmpty());
@@ -98,7 +98,7 @@ TEST(Distributed, SaysWhichFileIsMissing) {
   const CopiedFolder folder("dcp_plain");
   fs::remove(folder.path() / "__1_0.distcp");
   const Checkpoint checkpoint = must(Checkpoint::open(folder.path()));
-  ASSERT_FALSE(checkpoint.findings.empty());
+  ASSERT_FALSE(checkpoint.findings().empty());
   EXPECT_EQ(shown(checkpoint).front(),
             "error missing_file [__1_0.distcp]: the metadata names "
             "__1_0.distcp, which is not in the folder");

@@ -16,16 +16,16 @@ bool look(const std::filesystem::path& path) {
   const Limits limits{.max_inflated_bytes = 1 << 20,
                       .max_materialised_bytes = 1 << 20};
   const Result<Checkpoint> checkpoint =
-      Checkpoint::open(path, {.limits = limits});
+      Checkpoint::open(path, {.context = {.limits = limits, .threads = 1}});
   if (!checkpoint)
     return false;
   std::vector<std::uint32_t> tensors;
   for (std::uint32_t i = 0; i < checkpoint->nodes().size(); ++i)
     if (checkpoint->nodes()[i].kind == NodeKind::kTensor)
       tensors.push_back(i);
-  EXPECT_TRUE(digest_tensors(*checkpoint, tensors, {.threads = 1}, limits,
+  EXPECT_TRUE(digest_tensors(*checkpoint, tensors,
                              [](std::uint32_t, const Result<std::string>&) {}));
-  verify(*checkpoint, {.threads = 1});
+  verify(*checkpoint);
   return true;
 }
 
@@ -92,11 +92,10 @@ TEST(HostileCheckpoint, RepeatsNoByteWithoutEnd) {
   const Checkpoint checkpoint = must(Checkpoint::open(path));
   const std::uint32_t nodes[] = {1, 2};
   std::vector<std::string> errors;
-  ASSERT_TRUE(
-      digest_tensors(checkpoint, nodes, {}, Limits(),
-                     [&](std::uint32_t, const Result<std::string>& digest) {
-                       errors.push_back(message_of(digest));
-                     }));
+  ASSERT_TRUE(digest_tensors(
+      checkpoint, nodes, [&](std::uint32_t, const Result<std::string>& digest) {
+        errors.push_back(message_of(digest));
+      }));
   const std::string error =
       "its 13510798882111488 bytes repeat far fewer; all together are more "
       "than allowed (max_materialised_bytes)";

@@ -1,9 +1,12 @@
 #include "checkpoint/model/checkpoint.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/test_files.h"
+#include "checkpoint/sources.h"
 #include "checkpoint/tensor/reader.h"
 #include "checkpoint/tensor/slice.h"
 #include "checkpoint/torch/tree_builder.h"
@@ -165,8 +168,8 @@ TEST_F(CheckpointTest, ComparesStoragesWithTheirRecords) {
   const Value root =
       make_tensor(builder_, {.count = 7, .shape = {2}, .stride = {1}});
   const Checkpoint checkpoint = open(torch_file(root, {{{"0", kSix}}}));
-  ASSERT_EQ(checkpoint.findings.size(), 1U);
-  EXPECT_EQ(checkpoint.findings[0].message,
+  ASSERT_EQ(checkpoint.findings().size(), 1U);
+  EXPECT_EQ(checkpoint.findings()[0].message,
             "the pickle says that storage '0' has 28 bytes, its record has 24");
 }
 
@@ -251,7 +254,7 @@ TEST_F(CheckpointTest, ReadsTheLegacyStream) {
   const Value root =
       make_tensor(builder_, {.count = 6, .shape = {3, 2}, .stride = {1, 3}});
   const Checkpoint checkpoint = open(legacy_file(root, {{{"0", kSix}}}, {6}));
-  EXPECT_EQ(checkpoint.format, Format::kLegacy);
+  EXPECT_EQ(checkpoint.format(), Format::kLegacy);
   EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
@@ -262,8 +265,8 @@ TEST_F(CheckpointTest, FindsWhatFollowsAnUnknownStorageOfAStream) {
   const Checkpoint checkpoint = open(legacy_file(
       root, {{{"other", std::string(6, 'x')}, {"used", kSix}}}, {3, 6}));
   EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(0, 1, 2, 3, 4, 5));
-  ASSERT_EQ(checkpoint.findings.size(), 1U);
-  EXPECT_EQ(checkpoint.findings[0].message,
+  ASSERT_EQ(checkpoint.findings().size(), 1U);
+  EXPECT_EQ(checkpoint.findings()[0].message,
             "storage 'other' is used by no tensor");
   // Any size fits here, so that what follows may lie anywhere.
   const Checkpoint lost = open(legacy_file(
@@ -274,8 +277,8 @@ TEST_F(CheckpointTest, FindsWhatFollowsAnUnknownStorageOfAStream) {
   const Checkpoint twice = open(legacy_file(
       root, {{{"used", std::string(24, 'x')}, {"used", kSix}}}, {6, 6}));
   EXPECT_THAT(values<float>(twice, ""), ElementsAre(0, 1, 2, 3, 4, 5));
-  ASSERT_EQ(twice.findings.size(), 1U);
-  EXPECT_EQ(twice.findings[0].message,
+  ASSERT_EQ(twice.findings().size(), 1U);
+  EXPECT_EQ(twice.findings()[0].message,
             "storage 'used' stands in the stream more than once; torch takes "
             "the last");
 }
@@ -291,7 +294,7 @@ TEST_F(CheckpointTest, ListsTheBytesOfStoragesFromAfterOurTime) {
   EXPECT_EQ(tensor.dtype.name, "Float3");
   EXPECT_EQ(tensor.bytes(), 24U);
   EXPECT_EQ(tensor.problem, "");
-  EXPECT_TRUE(checkpoint.findings.empty());
+  EXPECT_TRUE(checkpoint.findings().empty());
 }
 
 TEST_F(CheckpointTest, SlicesNoPackedElements) {
@@ -318,7 +321,7 @@ TEST_F(CheckpointTest, ReadsTheOldestTar) {
   const Value root = builder_.dict();
   builder_.set_item(root, "w", builder_.persistent(builder_.integer(7)));
   const Checkpoint checkpoint = open(tar_file(root));
-  EXPECT_EQ(checkpoint.format, Format::kTar);
+  EXPECT_EQ(checkpoint.format(), Format::kTar);
   EXPECT_THAT(values<float>(checkpoint, "w"), ElementsAre(1, 2, 4, 5));
 }
 
@@ -335,10 +338,11 @@ TEST_F(CheckpointTest, ReadsElementsOfSixBitsAsBytes) {
   EXPECT_THAT(six.tensors()[0].shape, ElementsAre(2, 3));
   const Checkpoint odd =
       open(made(std::string(R"({"__metadata__":5})") + '\0', ""));
-  ASSERT_EQ(odd.findings.size(), 2U);
-  EXPECT_EQ(odd.findings[0].message,
+  ASSERT_EQ(odd.findings().size(), 2U);
+  EXPECT_EQ(odd.findings()[0].message,
             "its header is filled up with something else than spaces");
-  EXPECT_EQ(odd.findings[1].message, "its __metadata__ is no object of texts");
+  EXPECT_EQ(odd.findings()[1].message,
+            "its __metadata__ is no object of texts");
 }
 
 TEST_F(CheckpointTest, FindsHolesInSafetensors) {
@@ -348,9 +352,49 @@ TEST_F(CheckpointTest, FindsHolesInSafetensors) {
   file[0] = static_cast<char>(header.size());
   const Checkpoint checkpoint = open(file + header + std::string(12, '\0'));
   std::vector<std::string> kinds;
-  for (const Finding& finding : checkpoint.findings)
+  for (const Finding& finding : checkpoint.findings())
     kinds.push_back(finding.kind);
   EXPECT_THAT(kinds, ElementsAre("safetensors_hole", "trailing_bytes"));
+}
+
+TEST_F(CheckpointTest, OpensBytesAsItOpensAFile) {
+  const std::string contents = read_file(data_path("ckpt/basic.pt"));
+  const Checkpoint from_bytes =
+      must(Checkpoint::open(as_bytes(contents), "basic.pt"));
+  const Checkpoint from_file =
+      must(Checkpoint::open(data_path("ckpt/basic.pt")));
+  EXPECT_EQ(from_bytes.format(), from_file.format());
+  ASSERT_EQ(from_bytes.nodes().size(), from_file.nodes().size());
+  for (std::uint32_t i = 0; i < from_file.nodes().size(); ++i) {
+    EXPECT_EQ(from_bytes.path_of(i), from_file.path_of(i));
+    const Tensor* const tensor = from_file.tensor_at(i);
+    if (tensor != nullptr && tensor->readable())
+      EXPECT_EQ(values<std::byte>(from_bytes, from_bytes.path_of(i)),
+                values<std::byte>(from_file, from_file.path_of(i)));
+  }
+  EXPECT_EQ(message_of(Checkpoint::open(Bytes(), "-")),
+            "-: the file is empty; was its writer killed?");
+}
+
+TEST_F(CheckpointTest, KeepsWhatItWasOpenedWith) {
+  Checkpoint checkpoint = must(Checkpoint::open(
+      data_path("ckpt/basic.pt"),
+      {.context = {.limits = {.max_nesting = 3}, .threads = 1}}));
+  const std::span<const Node> nodes = checkpoint.nodes();
+  const Checkpoint moved = std::move(checkpoint);
+  EXPECT_EQ(moved.limits().max_nesting, 3U);
+  EXPECT_EQ(moved.context().threads, 1U);
+  EXPECT_EQ(moved.nodes().data(), nodes.data());
+}
+
+TEST(FormatSources, HasARowForEachFormat) {
+  std::set<std::string_view> names;
+  for (const FormatSource& source : format_sources()) {
+    EXPECT_EQ(format_name(source.format), source.name);
+    EXPECT_EQ(format_title(source.format), source.title);
+    EXPECT_EQ(source.recognises == nullptr, source.add == nullptr);
+    EXPECT_TRUE(names.insert(source.name).second) << source.name;
+  }
 }
 
 TEST_F(CheckpointTest, KeepsShardsInsideTheirFolder) {
@@ -365,8 +409,8 @@ TEST_F(CheckpointTest, KeepsShardsInsideTheirFolder) {
 TEST_F(CheckpointTest, ReadsAnExportedProgram) {
   const Checkpoint program =
       must(Checkpoint::open(data_path("exported/model.pt2")));
-  EXPECT_EQ(program.format, Format::kExported);
-  EXPECT_TRUE(program.findings.empty());
+  EXPECT_EQ(program.format(), Format::kExported);
+  EXPECT_TRUE(program.findings().empty());
   // Its parameter t is the transpose of 0 to 11 in rows of four.
   EXPECT_THAT(values<float>(program, "t"),
               ElementsAre(0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11));
@@ -411,8 +455,8 @@ TEST_F(CheckpointTest, ReadsTheArchivesInsideAnOlderExportedProgram) {
           .contents = torch_file(builder_.dict(), {})},
          {.name = "model/serialized_example_inputs.pt",
           .contents = torch_file(inputs, {{{"0", kSix}}})}}));
-    EXPECT_EQ(program.format, Format::kExported);
-    EXPECT_EQ(program.findings.size(), 0u);
+    EXPECT_EQ(program.format(), Format::kExported);
+    EXPECT_EQ(program.findings().size(), 0u);
     EXPECT_EQ(program.tensors().size(), 2u);
     EXPECT_THAT(values<float>(program, "\"layer.weight\""),
                 ElementsAre(0, 3, 1, 4, 2, 5));

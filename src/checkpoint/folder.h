@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "checkpoint/model/contents.h"
+
+namespace postflight {
+
+// The files of a folder that may belong to a checkpoint, by name. Each list is
+// sorted.
+struct FolderListing {
+  std::filesystem::path folder;
+  std::vector<std::filesystem::path> indexes;      // *.index.json
+  std::vector<std::filesystem::path> safetensors;  // *.safetensors
+  std::vector<std::filesystem::path> bins;         // *.bin
+  std::map<std::uint32_t, std::filesystem::path> ranks;
+  std::vector<std::filesystem::path> odd_ranks;  // checkpoint_01.pt
+  // The global .metadata alone, if there is one; otherwise those of the ranks.
+  std::vector<std::filesystem::path> metadata;
+};
+
+Result<FolderListing> list_folder(const std::filesystem::path& folder);
+
+// The rank files of torch's experimental checkpointer, one below the other.
+Result<> add_ranks(const FolderListing& listing, const SourceContext& context);
+
+// Hugging Face's shards, with an index that says which tensor is in which file,
+// or safetensors files without one.
+Result<> add_shards(const FolderListing& listing, const SourceContext& context);
+
+}  // namespace postflight
