@@ -26,7 +26,7 @@ BELOW = {
     "flight/diagnosis": ["base", "flight/model", "flight/matching"],
     "flight/classic": ["base", "pickle", "flight/model", "flight/matching"],
     "joblog": ["base", "stream/", "flight/model"],
-    "checkpoint/zip": ["base"],
+    "checkpoint/zip": ["base", "stream/codec"],
     "checkpoint/model": ["base", "pickle", "json", "stream/", "checkpoint/zip"],
     "checkpoint/tensor": ["base", "checkpoint/zip", "checkpoint/model"],
     "checkpoint/torch": ["base", "pickle", "json", "stream/", "checkpoint/zip",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "checkpoint/zip/format.h"
+
 namespace postflight {
 
 Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
@@ -27,33 +29,13 @@ Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
     return reader;
   }
   const ZipEntry& entry = *storage.entry;
-  constexpr std::uint16_t kEncrypted = 0x2001;
-  if ((entry.flags & kEncrypted) != 0)
-    return fail(ErrorKind::kUnsupported,
-                "{}: it is encrypted; decrypt the archive first", entry.name);
   const Extent where = TRY(reader.file_->extent(entry));
-  if (entry.method == 0) {
-    if (where.size != entry.size)
-      return fail(ErrorKind::kCorrupt,
-                  "{}: it is said to have {} bytes, of which {} are stored",
-                  entry.name, entry.size, where.size);
+  TRY(check_entry(entry, where.size, checkpoint.limits()));
+  if (entry.method == kStored)
     reader.extent_ = where;
-    return reader;
-  }
-  if (entry.method != 8)
-    return fail(ErrorKind::kUnsupported,
-                "{}: it is compressed by method {}, and only 0 (stored) and 8 "
-                "(deflated) are read; pack the archive again",
-                entry.name, entry.method);
-  // Deflate can't do better than 1032:1.
-  if (entry.size / 1032 > where.size + 1 ||
-      entry.size > reader.file_->limits().max_inflated_bytes)
-    return fail(ErrorKind::kRefused,
-                "{}: {} bytes cannot come from the {} it has, or are more than "
-                "allowed (max_inflated_bytes)",
-                entry.name, entry.size, where.size);
-  reader.deflated_ =
-      TRY(slice(reader.file_->bytes(), where.offset, where.size));
+  else
+    reader.deflated_ =
+        TRY(slice(reader.file_->bytes(), where.offset, where.size));
   return reader;
 }
 

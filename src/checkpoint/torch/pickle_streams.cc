@@ -156,7 +156,7 @@ class Finder {
                               const ZipEntry& entry) {
     constexpr std::size_t kFront = 4;
     const Result<Bytes> bytes = directory.stored_bytes(entry);
-    if (!bytes)
+    if (!bytes || (entry.method != kStored && entry.method != kDeflated))
       return false;
     const std::vector<std::byte> inflated = entry.method == 0
                                                 ? std::vector<std::byte>()

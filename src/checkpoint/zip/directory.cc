@@ -3,10 +3,10 @@
 #include "base/ascii.h"
 #include "checkpoint/zip/crc32.h"
 #include "checkpoint/zip/format.h"
-#include "checkpoint/zip/hash_order.h"
 #include "checkpoint/zip/inflate.h"
 
 #include <algorithm>
+#include <bit>
 #include <compare>
 #include <iterator>
 #include <string>
@@ -36,6 +36,40 @@ std::uint32_t hash_ignoring_case(std::string_view name) {
   copy_bytes(bytes.subspan(at), std::as_writable_bytes(std::span(&rest, 1)));
   add(rest);
   return static_cast<std::uint32_t>(hash >> 32);
+}
+
+// Sorts items that have a `hash`, by which `less` compares first: into as many
+// buckets as there are items, by the top bits of their hashes, then each
+// bucket. That takes a few steps per item, and is a plain sort if hashes were
+// made to collide.
+template <class T, class Less>
+void sort_by_hash(std::vector<T>& items, const Less& less) {
+  constexpr std::size_t kFewItems = 32;
+  if (items.size() <= kFewItems) {
+    std::ranges::sort(items, less);
+    return;
+  }
+  const auto bits = static_cast<unsigned>(std::bit_width(items.size()));
+  constexpr unsigned kHashBits = 8 * sizeof(items[0].hash);
+  const auto bucket = [bits](const T& item) {
+    return static_cast<std::size_t>(item.hash >> (kHashBits - bits));
+  };
+  std::vector<std::size_t> ends(std::size_t{1} << bits);
+  for (const T& item : items)
+    ++ends[bucket(item)];
+  std::size_t before = 0;
+  for (std::size_t& end : ends)
+    before += std::exchange(end, before);
+  std::vector<T> sorted(items.size());
+  for (const T& item : items)
+    sorted[ends[bucket(item)]++] = item;
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    if (end - begin > 1)
+      std::ranges::sort(std::span(sorted).subspan(begin, end - begin), less);
+    begin = end;
+  }
+  items = std::move(sorted);
 }
 
 std::strong_ordering compare_ignoring_case(std::string_view a,
@@ -123,6 +157,37 @@ Result<CrcState> check_crc(const ZipEntry& entry, Bytes contents) {
                 "its bytes have changed since",
                 quoted(entry.name), crc, entry.crc32);
   return CrcState::kGood;
+}
+
+Result<> check_entry(const ZipEntry& entry, std::uint64_t stored,
+                     const Limits& limits) {
+  if (entry.flags & (kEncrypted | kDirectoryEncrypted))
+    return fail(ErrorKind::kUnsupported,
+                "{}: it is encrypted; decrypt the archive first",
+                quoted(entry.name));
+  if (entry.method != kStored && entry.method != kDeflated)
+    return fail(ErrorKind::kUnsupported,
+                "{}: it is compressed by method {}, and only 0 (stored) and 8 "
+                "(deflated) are read; pack the archive again",
+                quoted(entry.name), entry.method);
+  if (entry.method == kStored) {
+    if (entry.size != stored)
+      return fail(ErrorKind::kCorrupt,
+                  "{}: it should have {} bytes, but {} are stored",
+                  quoted(entry.name), entry.size, stored);
+    return {};
+  }
+  if (entry.size > limits.max_inflated_bytes)
+    return fail(ErrorKind::kRefused,
+                "{}: it inflates to {} bytes, more than the {} allowed "
+                "(max_inflated_bytes)",
+                quoted(entry.name), entry.size, limits.max_inflated_bytes);
+  constexpr std::uint64_t kBestRatio = 1032;  // of deflate
+  if (entry.size / kBestRatio > stored + 1)
+    return fail(ErrorKind::kCorrupt,
+                "{}: its {} bytes cannot inflate to the {} stated",
+                quoted(entry.name), stored, entry.size);
+  return {};
 }
 
 Result<ZipDirectory> ZipDirectory::read(Bytes file, const Limits& limits) {
@@ -351,32 +416,13 @@ Result<Bytes> ZipDirectory::stored_bytes(const ZipEntry& entry) const {
 }
 
 Result<Contents> ZipDirectory::contents(const ZipEntry& entry) const {
-  if (entry.flags & (kEncrypted | kDirectoryEncrypted))
-    return fail(ErrorKind::kUnsupported,
-                "{}: it is encrypted; decrypt the archive first",
-                quoted(entry.name));
-  if (entry.method != kStored && entry.method != kDeflated)
-    return fail(ErrorKind::kUnsupported,
-                "{}: it is compressed by method {}, and only 0 (stored) and 8 "
-                "(deflated) are read; pack the archive again",
-                quoted(entry.name), entry.method);
   const Bytes bytes = TRY(stored_bytes(entry));
-  if (entry.method == kStored) {
-    if (entry.size != bytes.size())
-      return fail(ErrorKind::kCorrupt,
-                  "{}: it is said to have {} bytes, of which {} are stored",
-                  quoted(entry.name), entry.size, bytes.size());
+  TRY(check_entry(entry, bytes.size(), limits_));
+  if (entry.method == kStored)
     return Contents{.stored = bytes, .inflated = {}};
-  }
-  if (entry.size > limits_.max_inflated_bytes)
-    return fail(ErrorKind::kRefused,
-                "{}: it inflates to {} bytes, more than the {} allowed "
-                "(max_inflated_bytes)",
-                quoted(entry.name), entry.size, limits_.max_inflated_bytes);
-  Result<std::vector<std::byte>> inflated = inflate(bytes, entry.size);
-  if (!inflated)
-    return tl::unexpected(std::move(inflated.error()).in(quoted(entry.name)));
-  return Contents{.stored = {}, .inflated = *std::move(inflated)};
+  return Contents{
+      .stored = {},
+      .inflated = TRY(inflate(bytes, entry.size).in(quoted(entry.name)))};
 }
 
 }  // namespace postflight

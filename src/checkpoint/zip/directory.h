@@ -16,7 +16,7 @@
 
 namespace postflight {
 
-// One entry as the directory states it; nothing of it has been checked yet.
+// An entry as the directory states it, unchecked.
 struct ZipEntry {
   std::string_view name;
   std::uint64_t compressed_size = 0;
@@ -30,8 +30,8 @@ struct ZipEntry {
   std::uint16_t needed = 0;
 };
 
-// What an entry holds: a view into the archive where it lies there as it is,
-// else an owned copy. The view is valid while the archive's bytes are.
+// The contents of an entry: a view into the archive if it is stored, otherwise
+// an owned copy. The view is valid while the archive's bytes are.
 struct Contents {
   Bytes stored;
   std::vector<std::byte> inflated;
@@ -41,20 +41,24 @@ struct Contents {
 
 enum class CrcState : std::uint8_t {
   kGood,
-  kAbsent,  // torch was told not to compute it: 0 for bytes there are
+  kAbsent,  // torch was told not to compute it: 0, though there are bytes
 };
 
-// Whether `contents` are what `entry` was made of; an error if they are not.
+// Fails if `contents` do not match the CRC of `entry`.
 Result<CrcState> check_crc(const ZipEntry& entry, Bytes contents);
+
+// The policy on which entries are read: those that are not encrypted, stored or
+// deflated, of a size that their `stored` bytes can have and the limits allow.
+Result<> check_entry(const ZipEntry& entry, std::uint64_t stored,
+                     const Limits& limits);
 
 // The directory of one zip archive. It keeps views into the bytes it was read
 // from and is valid while they are. Offsets it hands out count from the front
 // of those bytes.
 class ZipDirectory {
  public:
-  // Reads the last archive in `file`. It may begin past the front and bytes
-  // may follow it; both are findings, as are entries that share a name or
-  // overlap.
+  // Reads the last archive in `file`. Bytes before and after it are findings,
+  // as are entries that share a name or overlap.
   static Result<ZipDirectory> read(Bytes file, const Limits& limits);
 
   std::span<const ZipEntry> entries() const { return entries_; }
@@ -66,8 +70,8 @@ class ZipDirectory {
     return file_.size() - end_.archive.end();
   }
 
-  // What comes before the first slash of the first name: torch puts all
-  // records of a file into one folder. Nothing if there is no slash.
+  // The part of the first name before its slash: torch puts all records of a
+  // file into one folder. Empty if there is no slash.
   std::optional<std::string_view> root() const;
 
   // Of several entries with that name the last, as Python's zipfile has it;
@@ -78,11 +82,11 @@ class ZipDirectory {
   // ASCII letters only: torch looks its records up like this.
   const ZipEntry* find_ignoring_case(std::string_view name) const;
 
-  // Where the bytes of an entry lie, compressed or not. Only its local header
-  // knows, and that must bear the same name.
+  // Where the bytes of an entry are, compressed or not. Only its local header
+  // says so, and that must have the same name.
   Result<Extent> extent(const ZipEntry& entry) const;
-  // The same of a local header that was read elsewhere, from header_at(): all
-  // of its name at least. Nothing unless it is as it should be.
+  // The same, given a local header that was read from header_at(), up to and
+  // including its name. Empty unless the header is valid.
   std::optional<Extent> extent_by(const ZipEntry& entry, Bytes header) const;
   std::uint64_t header_at(const ZipEntry& entry) const {
     return start() + entry.header_offset;

@@ -1,28 +1,28 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "base/error.h"
+#include "stream/codec/inflater.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 namespace postflight {
 
 // Inflates a raw deflate stream that must fill `deflated` and come to `size`
-// bytes exactly. Memory grows with what really comes out, not with `size`.
+// bytes exactly. Memory grows with the actual output, not with `size`.
 Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size);
 
-// The first bytes of what `deflated` inflates to, at most `most` of them; fewer
-// where it ends or is damaged.
+// At most the first `most` bytes that `deflated` inflates to; fewer if it ends
+// or is damaged before.
 std::vector<std::byte> inflate_front(Bytes deflated, std::size_t most);
 
 // Inflates piece by piece, from front to back. `deflated` must outlive it.
 class InflateStream {
  public:
   explicit InflateStream(Bytes deflated);
-  ~InflateStream();
 
   std::uint64_t position() const { return position_; }
   // Fills all of `to`, or fails.
@@ -30,9 +30,7 @@ class InflateStream {
   Result<> skip(std::uint64_t count);
 
  private:
-  class Inflater;
-
-  std::unique_ptr<Inflater> inflater_;
+  Inflater inflater_;
   Bytes rest_;
   std::uint64_t position_ = 0;
 };

@@ -1,32 +1,17 @@
 #include "stream/codec/inflate_filter.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
-
-#include <zlib.h>
 
 namespace postflight {
 namespace {
 
-constexpr std::size_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
-constexpr int kGzipOnly = 16;                  // added to zlib's windowBits
-
 class InflateFilter : public Filter {
  public:
   explicit InflateFilter(DeflateFormat format)
-      : format_(format),
-        ready_(inflateInit2(&stream_, format == DeflateFormat::kGzip
-                                          ? MAX_WBITS + kGzipOnly
-                                          : MAX_WBITS) == Z_OK) {}
-  InflateFilter(const InflateFilter&) = delete;
-  InflateFilter& operator=(const InflateFilter&) = delete;
-  ~InflateFilter() override {
-    if (ready_)
-      inflateEnd(&stream_);
-  }
+      : format_(format), inflater_(format) {}
 
-  bool ready() const { return ready_; }
+  bool ready() const { return inflater_.ready(); }
 
   Result<FilterState> step(Bytes& in, std::span<std::byte>& out,
                            FilterStage stage) override {
@@ -35,11 +20,11 @@ class InflateFilter : public Filter {
         return stage == FilterStage::kLast ? TRY(end()) : needs_input();
       const std::size_t room = out.size();
       const bool had_input = !in.empty();
-      const int status = inflate_some(in, out);
-      if (status == Z_STREAM_END) {
+      const Inflater::Status status = inflate_some(in, out);
+      if (status == Inflater::Status::kEnd) {
         ++members_;
         between_members_ = true;
-      } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      } else if (status == Inflater::Status::kDamaged) {
         return broken();
       }
       if (out.empty())
@@ -75,7 +60,7 @@ class InflateFilter : public Filter {
     if (members_ > 0 && format_ == DeflateFormat::kZlib)
       return fail(ErrorKind::kCorrupt,
                   "bytes follow the end of the zlib data at byte {}", used_);
-    if (members_ > 0 && inflateReset(&stream_) != Z_OK)
+    if (members_ > 0 && !inflater_.reset())
       return broken();
     between_members_ = false;
     member_start_ = used_;
@@ -90,18 +75,12 @@ class InflateFilter : public Filter {
     return FilterState::kDone;
   }
 
-  int inflate_some(Bytes& in, std::span<std::byte>& out) {
-    const auto most_in = static_cast<uInt>(std::min(in.size(), kMostPerCall));
-    const auto most_out = static_cast<uInt>(std::min(out.size(), kMostPerCall));
-    stream_.next_in = reinterpret_cast<const Bytef*>(in.data());
-    stream_.avail_in = most_in;
-    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream_.avail_out = most_out;
-    const int status = ::inflate(&stream_, Z_NO_FLUSH);
-    used_ += most_in - stream_.avail_in;
-    made_ += most_out - stream_.avail_out;
-    in = in.subspan(most_in - stream_.avail_in);
-    out = out.subspan(most_out - stream_.avail_out);
+  Inflater::Status inflate_some(Bytes& in, std::span<std::byte>& out) {
+    const std::size_t in_before = in.size();
+    const std::size_t out_before = out.size();
+    const Inflater::Status status = inflater_.step(in, out);
+    used_ += in_before - in.size();
+    made_ += out_before - out.size();
     return status;
   }
 
@@ -117,13 +96,11 @@ class InflateFilter : public Filter {
                   member_start_);
     return fail(ErrorKind::kCorrupt,
                 "the {} data is damaged near byte {}, decoded to {} bytes: {}",
-                name(), used_, made_,
-                stream_.msg != nullptr ? stream_.msg : "no reason given");
+                name(), used_, made_, inflater_.message());
   }
 
   DeflateFormat format_;
-  z_stream stream_{};
-  bool ready_;
+  Inflater inflater_;
   bool between_members_ = true;
   std::uint64_t members_ = 0;
   std::uint64_t used_ = 0;

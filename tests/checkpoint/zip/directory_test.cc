@@ -320,14 +320,16 @@ TEST(ZipDirectory, RefusesContentsThatAreNotAsStated) {
             "entry 'a/x': it inflates to 100000 bytes, not the 100001 stated");
   EXPECT_EQ(
       inflated({.zip64 = true, .size = ~0ULL}, {.max_inflated_bytes = ~0ULL}),
-      "entry 'a/x': it inflates to 100000 bytes, not the 18446744073709551615 "
+      "entry 'a/x': its 114 bytes cannot inflate to the 18446744073709551615 "
       "stated");
   EXPECT_EQ(inflated({}, {.max_inflated_bytes = 99'999}),
             "entry 'a/x': it inflates to 100000 bytes, more than the 99999 "
             "allowed (max_inflated_bytes)");
   EXPECT_EQ(inflated({.compressed_size = 50}),
-            "entry 'a/x': its deflated bytes break off after inflating to "
-            "35864 of 100000");
+            "entry 'a/x': its 50 bytes cannot inflate to the 100000 stated");
+  EXPECT_EQ(inflated({.compressed_size = 110}),
+            "entry 'a/x': its deflated data is truncated: it inflates to "
+            "97784 bytes of 100000");
   EXPECT_EQ(inflated({.after = "more", .compressed_size = 118}),
             "entry 'a/x': 4 bytes follow the end of its deflated data");
   EXPECT_EQ(contents_of(make_zip(
@@ -335,7 +337,7 @@ TEST(ZipDirectory, RefusesContentsThatAreNotAsStated) {
             "entry 'a/x': it cannot be inflated beyond byte 0 of 5: invalid "
             "block type");
   EXPECT_EQ(contents_of(make_zip({{.name = "a/x", .size = 5}})),
-            "entry 'a/x': it is said to have 5 bytes, of which 0 are stored");
+            "entry 'a/x': it should have 5 bytes, but 0 are stored");
 }
 
 TEST(ZipDirectory, RefusesTooManyEntries) {
