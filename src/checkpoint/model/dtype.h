@@ -7,25 +7,34 @@
 
 namespace postflight {
 
-// What the bytes of an element mean, as far as showing it needs to know.
+// How the bytes of an element represent a number.
 enum class Numeric : std::uint8_t {
-  kOpaque,  // bits, packed quantized values, text: bytes and no more
+  kOpaque,  // bits, packed quantized values, text: just bytes
   kBoolean,
   kSigned,
   kUnsigned,
   kFloat,  // IEEE: 2, 4 or 8 bytes
   kBfloat16,
-  kFloat8,  // each kind told apart by its name
+  kFloat8E4m3fn,
+  kFloat8E4m3fnuz,
+  kFloat8E5m2,
+  kFloat8E5m2fnuz,
+  kFloat8E8m0fnu,
   kComplex,
 };
 
+constexpr bool is_float8(Numeric numeric) {
+  return numeric >= Numeric::kFloat8E4m3fn &&
+         numeric <= Numeric::kFloat8E8m0fnu;
+}
+
 // The type of a tensor's elements. Names are torch's without "torch.", or
-// numpy's for what torch has not; they are valid while the program or the
-// Checkpoint is.
+// numpy's where torch has none; they are valid while the program or the
+// Checkpoint lives.
 struct Dtype {
   std::string_view name = "unknown";
-  std::uint32_t size = 0;  // bytes an element; 0 where we do not know
-  std::uint32_t swap = 1;  // what is turned around in the other byte order
+  std::uint32_t size = 0;  // bytes per element; 0 if unknown
+  std::uint32_t swap = 1;  // bytes per unit that is byte-swapped
   Numeric numeric = Numeric::kOpaque;
   std::uint32_t per_byte = 1;  // elements packed into one byte
 
@@ -33,10 +42,10 @@ struct Dtype {
   bool operator==(const Dtype& other) const { return name == other.name; }
 };
 
-// By torch's name ("float32"); one of unknown size if torch has none such.
+// By torch's name ("float32"); of unknown size if torch has no such dtype.
 Dtype dtype_named(std::string_view name);
 // By the name of a storage class ("FloatStorage"); UntypedStorage is uint8.
-// nullptr if there is none such.
+// nullptr if there is no such class.
 const Dtype* dtype_of_storage(std::string_view class_name);
 // By safetensors' name ("F32").
 std::optional<Dtype> dtype_of_safetensors(std::string_view name);
@@ -44,8 +53,8 @@ std::optional<Dtype> dtype_of_safetensors(std::string_view name);
 std::string_view safetensors_name(const Dtype& dtype);
 // numpy's array-protocol name without byte order ("f4"); empty if it has none.
 std::string_view numpy_name(const Dtype& dtype);
-// By numpy's kind and size as its dtype is pickled ("f4"); one named so, and
-// opaque, where torch has none such ("U2").
+// By numpy's kind and size as its dtype is pickled ("f4"); an opaque dtype of
+// that name if torch has none ("U2").
 Dtype dtype_of_numpy(std::string_view kind_and_size);
 
 }  // namespace postflight

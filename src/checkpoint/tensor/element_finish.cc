@@ -27,7 +27,6 @@ void negate(const Dtype& dtype, std::span<std::byte> elements) {
   switch (dtype.numeric) {
     case Numeric::kFloat:
     case Numeric::kBfloat16:
-    case Numeric::kFloat8:
       flip_signs(elements, dtype.size - 1, dtype.size);
       return;
     case Numeric::kComplex:
@@ -45,6 +44,8 @@ void negate(const Dtype& dtype, std::span<std::byte> elements) {
         negate_integers<std::uint64_t>(elements);
       return;
     default:
+      if (is_float8(dtype.numeric))
+        flip_signs(elements, 0, 1);
       return;
   }
 }

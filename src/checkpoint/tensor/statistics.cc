@@ -55,18 +55,20 @@ double half(const std::byte* at) {
                      {5, 10, 15, true, false});
 }
 
-double float8(std::string_view name, const std::byte* at) {
-  const auto bits = std::to_integer<std::uint32_t>(*at);
-  if (name == "float8_e8m0fnu")
-    return bits == 255 ? std::numeric_limits<double>::quiet_NaN()
-                       : std::ldexp(1.0, static_cast<int>(bits) - 127);
-  if (name == "float8_e5m2")
-    return small_float(bits, {5, 2, 15, true, false});
-  if (name == "float8_e4m3fn")
-    return small_float(bits, {4, 3, 7, false, false});
-  if (name == "float8_e5m2fnuz")
-    return small_float(bits, {5, 2, 16, false, true});
-  return small_float(bits, {4, 3, 8, false, true});
+double float8(Numeric numeric, std::uint32_t bits) {
+  switch (numeric) {
+    case Numeric::kFloat8E4m3fn:
+      return small_float(bits, {4, 3, 7, false, false});
+    case Numeric::kFloat8E4m3fnuz:
+      return small_float(bits, {4, 3, 8, false, true});
+    case Numeric::kFloat8E5m2:
+      return small_float(bits, {5, 2, 15, true, false});
+    case Numeric::kFloat8E5m2fnuz:
+      return small_float(bits, {5, 2, 16, false, true});
+    default:  // kFloat8E8m0fnu: an exponent alone
+      return bits == 255 ? std::numeric_limits<double>::quiet_NaN()
+                         : std::ldexp(1.0, static_cast<int>(bits) - 127);
+  }
 }
 
 double real(std::size_t size, const std::byte* at) {
@@ -111,8 +113,12 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
       return std::bit_cast<float>(
           static_cast<std::uint32_t>(load_little_endian<std::uint16_t>(at))
           << 16);
-    case Numeric::kFloat8:
-      return float8(dtype.name, at);
+    case Numeric::kFloat8E4m3fn:
+    case Numeric::kFloat8E4m3fnuz:
+    case Numeric::kFloat8E5m2:
+    case Numeric::kFloat8E5m2fnuz:
+    case Numeric::kFloat8E8m0fnu:
+      return float8(dtype.numeric, std::to_integer<std::uint32_t>(*at));
     case Numeric::kComplex:
       return magnitude(real(dtype.size / 2, at),
                        real(dtype.size / 2, at + dtype.size / 2));

@@ -104,12 +104,12 @@ class ArrayWriter {
     switch (dtype.numeric) {
       case Numeric::kFloat:
       case Numeric::kBfloat16:
-      case Numeric::kFloat8:
         return format_floats();
       case Numeric::kComplex:
         return format_complex();
       default:
-        break;
+        if (is_float8(dtype.numeric))
+          return format_floats();
     }
     for (std::size_t at = 0; at < bytes_.size(); at += dtype.size)
       words_.push_back(digits(&bytes_[at]));

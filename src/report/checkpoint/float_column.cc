@@ -136,19 +136,23 @@ std::string alone(double value, const FloatPrecision& precision) {
 FloatPrecision FloatPrecision::of(const Dtype& dtype) {
   const std::uint32_t size =
       dtype.numeric == Numeric::kComplex ? dtype.size / 2 : dtype.size;
-  // numpy has none of these; a switch to exponents as with float32 suits them.
-  if (dtype.numeric == Numeric::kBfloat16)
-    return {8, -126, 6};
-  if (dtype.name == "float8_e4m3fn")
-    return {4, -6, 6};
-  if (dtype.name == "float8_e4m3fnuz")
-    return {4, -7, 6};
-  if (dtype.name == "float8_e5m2")
-    return {3, -14, 6};
-  if (dtype.name == "float8_e5m2fnuz")
-    return {3, -15, 6};
-  if (dtype.name == "float8_e8m0fnu")
-    return {1, -127, 6};
+  // numpy lacks bfloat16 and float8; they switch to exponents as float32 does.
+  switch (dtype.numeric) {
+    case Numeric::kBfloat16:
+      return {8, -126, 6};
+    case Numeric::kFloat8E4m3fn:
+      return {4, -6, 6};
+    case Numeric::kFloat8E4m3fnuz:
+      return {4, -7, 6};
+    case Numeric::kFloat8E5m2:
+      return {3, -14, 6};
+    case Numeric::kFloat8E5m2fnuz:
+      return {3, -15, 6};
+    case Numeric::kFloat8E8m0fnu:
+      return {1, -127, 6};
+    default:
+      break;
+  }
   if (size == 2)
     return {11, -14, 3};
   if (size == 4)
