@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "checkpoint/model/contents.h"
-#include "checkpoint/tensor/read_budget.h"
 #include "checkpoint/tensor/reader.h"
 #include "pickle/repr.h"
 

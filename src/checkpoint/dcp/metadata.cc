@@ -6,9 +6,6 @@
 
 #include "base/hash.h"
 #include "base/hash_index.h"
-#include "checkpoint/dcp/places.h"
-#include "checkpoint/dcp/sizes.h"
-#include "checkpoint/torch/attribute_layout.h"
 #include "pickle/object.h"
 
 namespace postflight {

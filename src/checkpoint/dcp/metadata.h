@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "checkpoint/dcp/places.h"
 #include "checkpoint/model/dtype.h"
 #include "pickle/value.h"
 
@@ -15,15 +16,6 @@ namespace postflight {
 // What the metadata of a distributed checkpoint says, as it says it: nothing
 // of it is checked against the files. Views are valid while the pickle's values
 // and the arena are.
-
-// Where one item lies.
-struct DcpPlace {
-  std::string_view file;  // relative to the folder
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  // From the data to the disk.
-  std::span<const std::string_view> transforms = {};
-};
 
 // A part of a tensor, and where its item lies.
 struct DcpChunk {

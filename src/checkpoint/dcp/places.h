@@ -8,11 +8,18 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash_index.h"
-#include "checkpoint/dcp/metadata.h"
-#include "checkpoint/dcp/sizes.h"
-#include "checkpoint/torch/attribute_layout.h"
+#include "checkpoint/dcp/objects.h"
 
 namespace postflight {
+
+// Where an item is.
+struct DcpPlace {
+  std::string_view file;  // relative to the folder
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  // In the order in which they were applied.
+  std::span<const std::string_view> transforms = {};
+};
 
 // What storage_data has, by name and offset. The offset is left out for what is
 // no tensor, and was for tensors in one piece.

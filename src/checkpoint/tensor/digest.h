@@ -14,10 +14,9 @@ namespace postflight {
 Result<std::string> digest_tensor(const TensorReader& reader,
                                   const Tensor& tensor);
 
-// Of the tensors at `nodes`, in order, on several threads. Tensors that are the
-// same view of the same storage are read once. All together may come to so many
-// bytes as the files could really have, or Limits::max_materialised_bytes: a
-// tensor that repeats a byte a trillion times is refused.
+// Digests the tensors at `nodes` on several threads and passes them on in that
+// order. Tensors that are the same view of the same storage are read once. What
+// exceeds the ReadBudget is refused.
 using DigestSink =
     std::function<void(std::uint32_t node, const Result<std::string>& digest)>;
 Result<> digest_tensors(const Checkpoint& checkpoint,

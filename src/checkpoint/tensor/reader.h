@@ -64,4 +64,20 @@ class TensorReader {
   bool check_crc_;
 };
 
+// How many bytes the tensors of a checkpoint may have once read: a few times
+// the size of its files, and Limits::max_materialised_bytes. A view of one byte
+// can repeat it a trillion times.
+class ReadBudget {
+ public:
+  explicit ReadBudget(const Checkpoint& checkpoint);
+
+  // Takes the cost of reading a tensor; fails, and takes nothing, if less than
+  // that is left.
+  Result<> take(const Tensor& tensor);
+
+ private:
+  const Checkpoint& checkpoint_;
+  std::uint64_t left_;
+};
+
 }  // namespace postflight

@@ -15,7 +15,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/template.h"
 #include "checkpoint/tensor/export.h"
-#include "checkpoint/tensor/read_budget.h"
+#include "checkpoint/tensor/reader.h"
 #include "checkpoint/tensor/slice.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"

@@ -3,20 +3,24 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
+#include "base/arena.h"
 #include "pickle/object.h"
 #include "pickle/value.h"
 
 namespace postflight {
 
-// An attribute of an object that was made from its state; nullptr if there is
-// none, or None.
+// The objects of a .metadata pickle: there can be millions, of a few classes.
+
+// An attribute of an object that was made from its state; nullptr if it is
+// missing or None.
 const Value* attribute(const Value& value, std::string_view name);
 
-// Says that an object is looked at soon. Machines put what belongs to it right
-// behind it, and lists of many of them are read faster than memory answers.
-constexpr std::size_t kObjectsAhead = 8;  // how soon is soon enough
+// Prefetches an object that is needed soon. Machines put its parts right behind
+// it, and walking a list of many objects is bound by the latency of memory.
+constexpr std::size_t kObjectsAhead = 8;  // measured: how soon is enough
 inline void prefetch_object(const Value& value) {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kLines = 4;
@@ -28,8 +32,8 @@ inline void prefetch_object(const Value& value) {
 }
 
 // The attributes of many objects of one class. Their states mostly have the
-// same keys, which are the very same texts since picklers write each but once:
-// where they lay in the last object they lie in the next.
+// same keys, and as picklers write each text once, those are the same objects
+// too: an attribute has the same index as in the object before.
 template <std::size_t kCount>
 class AttributeLayout {
  public:
@@ -58,7 +62,7 @@ class AttributeLayout {
   static constexpr std::size_t kMostKeys = 8;
   static constexpr std::size_t kNowhere = kMostKeys;
 
-  // Empty unless the object has one state, a dict.
+  // The pairs of the state if it is one dict; otherwise empty.
   static std::span<const Pair> only_state(const Value& value) {
     if (!value.is(Kind::kObject))
       return {};
@@ -91,9 +95,35 @@ class AttributeLayout {
   }
 
   const std::array<std::string_view, kCount> names_;
-  std::size_t keys_ = 0;  // of what is known; 0: nothing is
+  std::size_t keys_ = 0;  // of the known state; 0: none is known
   std::array<std::uint64_t, kMostKeys> bits_ = {};
   std::array<std::size_t, kCount> places_ = {};
 };
+
+using DcpNumbers = std::span<const std::int64_t>;
+
+// Reads the many sizes and offsets of a .metadata pickle.
+class DcpSizes {
+ public:
+  explicit DcpSizes(Arena& arena) : arena_(arena) {}
+
+  // Reads torch.Size((2, 3)) or a plain tuple; false if it is neither.
+  bool read(const Value* value, DcpNumbers& to);
+
+ private:
+  bool is_size(const Value& value) {
+    return value.is(Kind::kObject) &&
+           (value.object().callable.bits() == size_class_ || learn(value));
+  }
+  bool learn(const Value& value);
+
+  Arena& arena_;
+  std::uint64_t size_class_ = ~std::uint64_t{0};  // the callable that makes one
+};
+
+// Whether it is a tuple or a list.
+inline bool is_sequence(const Value& value) {
+  return value.is(Kind::kTuple) || value.is(Kind::kList);
+}
 
 }  // namespace postflight
