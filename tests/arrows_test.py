@@ -28,7 +28,7 @@ BELOW = {
     "joblog": ["base", "stream/", "flight/model"],
     "checkpoint/zip": ["base", "stream/codec"],
     "checkpoint/model": ["base", "pickle", "json", "stream/", "checkpoint/zip"],
-    "checkpoint/tensor": ["base", "checkpoint/zip", "checkpoint/model"],
+    "checkpoint/tensor": ["base", "json", "checkpoint/zip", "checkpoint/model"],
     "checkpoint/torch": ["base", "pickle", "json", "stream/", "checkpoint/zip",
                          "checkpoint/model"],
     "checkpoint/safetensors": ["base", "json", "checkpoint/model"],

@@ -2,12 +2,40 @@
 
 #include <algorithm>
 
-namespace postflight {
+#include <fmt/format.h>
 
-Result<KeyFilter> KeyFilter::make(std::vector<std::string> globs,
+#include "base/glob.h"
+
+namespace postflight {
+namespace {
+
+constexpr std::string_view kRootName = "(root)";
+
+// Writes the bracket of an index as a glob writes a bracket: opt[0] is
+// opt[[]0].
+std::string with_literal_indexes(std::string_view glob) {
+  std::string text;
+  while (!glob.empty()) {
+    const std::size_t bracket = std::min(glob.find('['), glob.size());
+    text += glob.substr(0, bracket);
+    glob.remove_prefix(bracket);
+    if (glob.empty())
+      break;
+    const std::size_t end = glob.find_first_not_of("0123456789*?", 1);
+    const bool index = end != glob.npos && end > 1 && glob[end] == ']';
+    text += index ? "[[]" : "[";
+    glob.remove_prefix(1);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<KeyFilter> KeyFilter::make(const std::vector<std::string>& globs,
                                   const std::vector<std::string>& expressions) {
   KeyFilter filter;
-  filter.globs_ = std::move(globs);
+  for (const std::string& glob : globs)
+    filter.globs_.push_back(with_literal_indexes(glob));
   for (const std::string& expression : expressions)
     filter.patterns_.push_back(TRY(Pattern::compile(expression)));
   return filter;
@@ -17,7 +45,7 @@ bool KeyFilter::picks(const Checkpoint& checkpoint, std::uint32_t node) const {
   if (picks_all())
     return true;
   const std::string printed = checkpoint.path_of(node);
-  if (printed.empty() && matches("(root)"))
+  if (printed.empty() && matches(kRootName))
     return true;
   return matches(printed) || (printed.find('"') != std::string::npos &&
                               matches(plain_path(checkpoint, node)));
@@ -26,37 +54,50 @@ bool KeyFilter::picks(const Checkpoint& checkpoint, std::uint32_t node) const {
 bool KeyFilter::matches(std::string_view path) const {
   return std::ranges::any_of(globs_,
                              [path](const std::string& glob) {
-                               return matches_glob(glob, path);
+                               return glob_matches(glob, path);
                              }) ||
          std::ranges::any_of(patterns_, [path](const Pattern& pattern) {
            return pattern.found_in(path);
          });
 }
 
-// Where a star could have taken more, it is tried again from the last star
-// only: earlier ones need not take more than they did.
-bool matches_glob(std::string_view glob, std::string_view text) {
-  std::size_t g = 0;
-  std::size_t t = 0;
-  std::size_t star = glob.npos;
-  std::size_t from = 0;
-  while (t < text.size()) {
-    if (g < glob.size() && glob[g] == '*') {
-      star = g++;
-      from = t;
-    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
-      ++g;
-      ++t;
-    } else if (star != glob.npos) {
-      g = star + 1;
-      t = ++from;
-    } else {
-      return false;
-    }
+Result<std::vector<std::uint32_t>> select_nodes(const Checkpoint& checkpoint,
+                                                const KeyFilter& filter,
+                                                NodeKinds kinds) {
+  std::vector<std::uint32_t> nodes;
+  const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool wanted = kinds == NodeKinds::kAll ||
+                        checkpoint.nodes()[i].kind == NodeKind::kTensor;
+    if (wanted && filter.picks(checkpoint, i))
+      nodes.push_back(i);
   }
-  while (g < glob.size() && glob[g] == '*')
-    ++g;
-  return g == glob.size();
+  if (nodes.empty() && !filter.picks_all())
+    return fail(ErrorKind::kUsage, "no key of {} matches",
+                checkpoint.path().string());
+  return nodes;
+}
+
+Result<std::uint32_t> find_node(const Checkpoint& checkpoint,
+                                std::string_view path) {
+  std::vector<std::uint32_t> plain;
+  const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (checkpoint.path_of(i) == path)
+      return i;
+    if (plain_path(checkpoint, i) == path)
+      plain.push_back(i);
+  }
+  if (plain.size() == 1)
+    return plain.front();
+  if (plain.size() > 1)
+    return fail(ErrorKind::kUsage, "{} is the path of {} keys: {}, {}{}", path,
+                plain.size(), checkpoint.path_of(plain[0]),
+                checkpoint.path_of(plain[1]), plain.size() > 2 ? ", ..." : "");
+  if (path == kRootName && count > 0)
+    return 0;
+  return fail(ErrorKind::kUsage,
+              "no key is called {}; postflight ckpt ls --all shows them", path);
 }
 
 std::string plain_path(const Checkpoint& checkpoint, std::uint32_t node) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,14 +11,16 @@
 
 namespace postflight {
 
-// Picks nodes by their printed paths: any of several globs, in which * stands
-// for any text and ? for one character, or of several regular expressions. A
-// path whose keys stand in quotes (model."a.b") also answers to the one without
-// (model.a.b), and the root, whose path is empty, to (root). Without any,
-// everything is picked.
+// Selects nodes by their printed paths: those that match any of several globs
+// or contain a match of any of several regular expressions. Globs are those of
+// base/glob.h, except that a bracket around digits, * and ? is the index of a
+// list: opt[0].m, opt[*].m. A path with quotes (model."a.b") may also be given
+// without them (model.a.b); the root is (root). A filter without patterns
+// selects everything.
 class KeyFilter {
  public:
-  static Result<KeyFilter> make(std::vector<std::string> globs,
+  KeyFilter() = default;
+  static Result<KeyFilter> make(const std::vector<std::string>& globs,
                                 const std::vector<std::string>& expressions);
 
   bool picks_all() const { return globs_.empty() && patterns_.empty(); }
@@ -30,10 +33,20 @@ class KeyFilter {
   std::vector<Pattern> patterns_;
 };
 
-// Whether `glob` describes all of `text`.
-bool matches_glob(std::string_view glob, std::string_view text);
+enum class NodeKinds : std::uint8_t { kTensors, kAll };
 
-// The path as it is printed, without quotes.
+// The nodes that the filter selects, in the order of the tree. Fails if it has
+// patterns and none of them matches.
+Result<std::vector<std::uint32_t>> select_nodes(
+    const Checkpoint& checkpoint, const KeyFilter& filter,
+    NodeKinds kinds = NodeKinds::kTensors);
+
+// The node with this path, with or without quotes, or (root). Fails if there is
+// none, or if a path without quotes fits several.
+Result<std::uint32_t> find_node(const Checkpoint& checkpoint,
+                                std::string_view path);
+
+// The printed path without quotes.
 std::string plain_path(const Checkpoint& checkpoint, std::uint32_t node);
 
 }  // namespace postflight

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "api/checkpoint.h"
 #include "base/file.h"
 #include "checkpoint/torch/pickle_file.h"
 #include "cli/command.h"
@@ -39,8 +40,8 @@ Exit verdict(const PickleFile& file) {
 
 Result<Exit> show(const std::string& name, const PickleOptions& options,
                   Session& session) {
-  const Limits limits;
-  const MappedFile bytes = TRY(MappedFile::open(name, limits));
+  const Limits& limits = session.context().limits;
+  const MappedFile bytes = TRY(MappedFile::open(input_path(name), limits));
   const PickleFile file = TRY(PickleFile::read(bytes.bytes(), limits).in(name));
   write(name, file, options, session);
   return verdict(file);
@@ -85,8 +86,10 @@ Command pickle_command() {
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<PickleOptions>();
         arguments
-            .positional("FILE", options->files,
-                        "Pickles, or files with pickles inside (.pt, .distcp)")
+            .positional(
+                "FILE", options->files,
+                "Pickles, or files with pickles inside (.pt, .distcp); - is "
+                "standard input")
             .required();
         arguments.flag("--all", options->all,
                        "Show long lists, strings and deep nesting in full");

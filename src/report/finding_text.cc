@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
-#include "base/json_string.h"
 #include "report/wrapped.h"
 
 namespace postflight {
@@ -53,37 +52,6 @@ void write_findings(std::span<const Finding> findings, JsonWriter& json) {
   for (const Finding& finding : findings)
     write_finding(finding, json);
   json.end();
-}
-
-void write_finding_json(const Finding& finding, Output& out) {
-  out += "{";
-  write_json_field("kind", finding.kind, out);
-  out += ",";
-  write_json_field("severity", severity_name(finding.severity), out);
-  out += ",";
-  write_json_field("message", finding.message, out);
-  out += ",";
-  write_json_field("where", finding.where, out);
-  out += "}";
-}
-
-void write_findings_json(std::span<const Finding> findings, Output& out) {
-  out += "[";
-  bool first = true;
-  for (const Finding& finding : findings) {
-    out += first ? "" : ",";
-    first = false;
-    write_finding_json(finding, out);
-  }
-  out += "]";
-}
-
-void write_json_field(std::string_view key, std::string_view text,
-                      Output& out) {
-  std::string json;
-  const bool exact = append_json_string(text, json);
-  out += fmt::format("\"{}\":{}{}", key, json,
-                     exact ? "" : fmt::format(",\"{}_escaped\":true", key));
 }
 
 }  // namespace postflight

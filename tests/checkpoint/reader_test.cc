@@ -33,11 +33,12 @@ class CheckpointReaderTest : public testing::Test {
   ReadOutcome read(const Value& root, const Template* wanted = nullptr,
                    const MapLocation& map = {}) {
     save(root);
-    return must(CheckpointReader(0).read(folder_.path(), wanted, map));
+    return must(
+        read_rank(folder_.path(), 0, {.wanted = wanted, .map_location = map}));
   }
   std::string error(const Value& root, const Template& wanted) {
     save(root);
-    return message_of(CheckpointReader(0).read(folder_.path(), &wanted));
+    return message_of(read_rank(folder_.path(), 0, {.wanted = &wanted}));
   }
   void save(const Value& root, bool deflated = false) {
     write_file(folder_.path() / "checkpoint_0.pt",
@@ -69,14 +70,14 @@ class CheckpointReaderTest : public testing::Test {
 };
 
 TEST_F(CheckpointReaderTest, ReadsEverythingWithoutATemplate) {
-  const ReadOutcome outcome = must(CheckpointReader(1).read(ranks()));
+  const ReadOutcome outcome = must(read_rank(ranks(), 1));
   EXPECT_EQ(outcome.tensors.size(), 5U);
   EXPECT_THAT(outcome.missing, IsEmpty());
 }
 
 TEST_F(CheckpointReaderTest, SaysWhichFileIsNotThere) {
   EXPECT_EQ(
-      message_of(CheckpointReader(9).read(ranks())),
+      message_of(read_rank(ranks(), 9)),
       fmt::format("Checkpoint file not found at {}/checkpoint_9.pt", ranks()));
 }
 
@@ -86,7 +87,7 @@ TEST_F(CheckpointReaderTest, NamesMissingAndUnexpectedKeys) {
                     "absent": {"$tensor": {"dtype": "float32", "shape": [1]}}},
           "opt": [{"m": {"$tensor": {"dtype": "float32", "shape": [3]}}}],
           "nothere": null})");
-  const ReadOutcome outcome = must(CheckpointReader(1).read(ranks(), &some));
+  const ReadOutcome outcome = must(read_rank(ranks(), 1, {.wanted = &some}));
   EXPECT_EQ(outcome.tensors.size(), 2U);
   EXPECT_THAT(outcome.missing, ElementsAre("model.absent", "nothere"));
   // Defect 13: opt[1] was not asked for.
@@ -104,7 +105,7 @@ TEST_F(CheckpointReaderTest, LogsAsTheReferenceDoes) {
   for (int i = 0; i < 12; ++i)
     json += fmt::format("{}\"k{}\": null", i == 0 ? "" : ", ", i);
   const Template some = wanted(json + "}");
-  must(CheckpointReader(1, {.log = &log}).read(ranks(), &some));
+  must(read_rank(ranks(), 1, {.wanted = &some}, {.log = &log}));
   EXPECT_THAT(
       lines,
       ElementsAre(
@@ -137,7 +138,7 @@ TEST_F(CheckpointReaderTest, Defect2ReadsInsideTuplesSetsAndObjects) {
 
 TEST_F(CheckpointReaderTest, Defect3FollowsTheDirectoryOfAnyZip) {
   save(tensor(), /*deflated=*/true);
-  const ReadOutcome outcome = must(CheckpointReader(0).read(folder_.path()));
+  const ReadOutcome outcome = must(read_rank(folder_.path(), 0));
   EXPECT_THAT(floats(outcome.tensors[0].bytes), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
@@ -228,10 +229,10 @@ TEST_F(CheckpointReaderTest, Defect14ChangesNothingWhenItRefuses) {
   std::vector<std::byte> room(24, std::byte{7});
   some.items[0].second.into = room;
   save(dict({{"a", tensor()}, {"b", tensor()}}));
-  EXPECT_FALSE(CheckpointReader(0).read(folder_.path(), &some));
+  EXPECT_FALSE(read_rank(folder_.path(), 0, {.wanted = &some}));
   EXPECT_THAT(room, testing::Each(std::byte{7}));
   some.items.pop_back();
-  must(CheckpointReader(0).read(folder_.path(), &some));
+  must(read_rank(folder_.path(), 0, {.wanted = &some}));
   EXPECT_THAT(floats(room), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 

@@ -84,16 +84,6 @@ void Checkpoint::write_path(std::uint32_t node, std::string& text) const {
     append_key(key, text);
 }
 
-std::string Checkpoint::path_json(std::uint32_t node) const {
-  std::string text = "[";
-  for (const Key& key : keys_to(node)) {
-    if (text.size() > 1)
-      text += ',';
-    append_key_json(key, text);
-  }
-  return text + "]";
-}
-
 std::uint32_t Checkpoint::child(std::uint32_t node, const Key& key) const {
   for (std::uint32_t at = node + 1; at < nodes_[node].end; at = nodes_[at].end)
     if (nodes_[at].key == key)

@@ -89,7 +89,6 @@ class Checkpoint {
   std::string path_of(std::uint32_t node) const;
   // The same, replacing `text`, for callers that need many.
   void write_path(std::uint32_t node, std::string& text) const;
-  std::string path_json(std::uint32_t node) const;
   // At most the last 128 keys.
   std::vector<Key> keys_to(std::uint32_t node) const;
   // The child with this key; kNoIndex if there is none.

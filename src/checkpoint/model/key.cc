@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/json_string.h"
-
 namespace postflight {
 namespace {
 
@@ -81,25 +79,6 @@ void append_key_as_torch(const Key& key, std::string& path) {
     path += fmt::format("{}", key.number);
   else
     path += key.text;
-}
-
-void append_key_json(const Key& key, std::string& array) {
-  if (key.is_number()) {
-    array += fmt::format("{}", key.number);
-    return;
-  }
-  if (key.kind != Key::Kind::kOther) {
-    std::string text;
-    if (append_json_string(key.text, text)) {
-      array += text;
-      return;
-    }
-    array += fmt::format("{{\"text\":{},\"escaped\":true}}", text);
-    return;
-  }
-  array += "{\"repr\":";
-  const bool plain = append_json_string(key.text, array);
-  array += plain ? "}" : ",\"escaped\":true}";
 }
 
 }  // namespace postflight

@@ -45,7 +45,4 @@ void append_key(const Key& key, std::string& path);
 // The same as torch's reader words it: nothing is quoted.
 void append_key_as_torch(const Key& key, std::string& path);
 
-// Appends it as an item of a JSON array: "a", 0, {"repr": "(1, 2)"}.
-void append_key_json(const Key& key, std::string& array);
-
 }  // namespace postflight

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/ascii.h"
-#include "base/json_string.h"
 #include "checkpoint/zip/crc32.h"
 #include "checkpoint/zip/format.h"
+#include "json/writer.h"
 
 namespace postflight {
 namespace {
@@ -221,23 +221,51 @@ class NpzWriter {
   std::set<std::string> names_;
 };
 
+// Offsets are numbers whatever their size, as other readers expect.
+void write_header(std::span<const NamedTensor* const> tensors,
+                  JsonWriter& json) {
+  json.object();
+  json.object("__metadata__");
+  json.field("format", "pt");
+  json.end();
+  std::uint64_t at = 0;
+  for (const NamedTensor* const named : tensors) {
+    json.object(named->name);
+    json.field("dtype", safetensors_name(named->tensor->dtype));
+    json.array("shape");
+    for (const std::int64_t size : named->tensor->shape)
+      json.number(size);
+    json.end();
+    json.array("data_offsets");
+    json.number(at);
+    at += named->tensor->bytes();
+    json.number(at);
+    json.end();
+    json.end();
+  }
+  json.end();
+}
+
 Result<> write_safetensors(const TensorReader& reader,
                            std::span<const NamedTensor> tensors,
                            const ExportSink& sink) {
-  // As its own writer does it: by falling element size, then by name.
+  // As its own writer does: by descending element size, then by name.
   std::vector<const NamedTensor*> order;
   std::set<std::string_view> names = {"__metadata__"};  // which it keeps
   for (const NamedTensor& named : tensors) {
     if (!names.insert(named.name).second)
       return fail(
           ErrorKind::kUnsupported,
-          "{} can't be the name of a tensor in safetensors, or would be "
-          "of two; pick others by --keys, or write .npz",
+          "safetensors cannot have a tensor called {}, or would have two; "
+          "select others by --keys, or write .npz",
           named.name);
     if (safetensors_name(named.tensor->dtype).empty())
       return fail(ErrorKind::kUnsupported,
                   "{}: safetensors has no dtype {}; write .npz or raw bytes",
                   named.name, named.tensor->dtype.name);
+    if (!JsonWriter::keeps(named.name))
+      return fail(ErrorKind::kUnsupported,
+                  "a key is not UTF-8, which safetensors requires");
     order.push_back(&named);
   }
   std::ranges::sort(order, [](const NamedTensor* a, const NamedTensor* b) {
@@ -245,21 +273,8 @@ Result<> write_safetensors(const TensorReader& reader,
                ? a->tensor->dtype.size > b->tensor->dtype.size
                : a->name < b->name;
   });
-  std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
-  std::uint64_t at = 0;
-  for (const NamedTensor* const named : order) {
-    header += ',';
-    if (!append_json_string(named->name, header))
-      return fail(ErrorKind::kUnsupported,
-                  "a key is no UTF-8, which safetensors needs");
-    const std::uint64_t size = named->tensor->bytes();
-    header += fmt::format(
-        ":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-        safetensors_name(named->tensor->dtype),
-        fmt::join(named->tensor->shape, ","), at, at + size);
-    at += size;
-  }
-  header += '}';
+  std::string header =
+      json_text([&order](JsonWriter& json) { write_header(order, json); });
   while (header.size() % 8 != 0)
     header += ' ';
   std::string front;
@@ -299,6 +314,24 @@ Result<> write_all(const TensorReader& reader, ExportFormat format,
 }
 
 }  // namespace
+
+std::optional<ExportFormat> export_format_named(std::string_view name) {
+  if (name == "npy")
+    return ExportFormat::kNpy;
+  if (name == "npz")
+    return ExportFormat::kNpz;
+  if (name == "safetensors")
+    return ExportFormat::kSafetensors;
+  if (name == "raw" || name == "bin")
+    return ExportFormat::kRaw;
+  return std::nullopt;
+}
+
+std::optional<ExportFormat> export_format_of_file(std::string_view file) {
+  const std::size_t dot = file.rfind('.');
+  return dot == file.npos ? std::nullopt
+                          : export_format_named(file.substr(dot + 1));
+}
 
 Result<> export_tensors(const TensorReader& reader, ExportFormat format,
                         std::span<const NamedTensor> tensors,

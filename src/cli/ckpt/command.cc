@@ -1,33 +1,8 @@
-#include <algorithm>
-
 #include "base/environment.h"
-#include "checkpoint/key_filter.h"
 #include "cli/ckpt/options.h"
-#include "stream/codec/built_in.h"
-#include "stream/extension/transform_plugin.h"
 
 namespace postflight {
-
 namespace {
-
-// For items of distributed checkpoints that went through transforms.
-void add_transform_options(CommandArguments& arguments,
-                           CheckpointOptions& options) {
-  arguments.option("--plugin", options.plugins, "FILE",
-                   "A shared library with stream transforms; its code is run");
-  arguments.option("--key-file", options.key_file, "FILE",
-                   "The key of encrypted items; else $POSTFLIGHT_KEY");
-}
-
-Result<std::optional<ExtensionRegistry>> load_plugins(
-    std::span<const std::string> files) {
-  if (files.empty())
-    return std::nullopt;
-  ExtensionRegistry registry = built_in_registry();
-  for (const std::string& file : files)
-    TRY(load_plugin(file, registry));
-  return registry;
-}
 
 Result<std::optional<SecretKey>> load_key(
     const std::optional<std::string>& file) {
@@ -42,79 +17,41 @@ Result<std::optional<SecretKey>> load_key(
 
 }  // namespace
 
+Result<Checkpoint> CheckpointOptions::open(const Session& session) const {
+  return open_checkpoint({.path = path,
+                          .rank = rank,
+                          .plugins = plugins,
+                          .key = TRY(load_key(key_file))},
+                         session.context());
+}
+
 void add_checkpoint_options(CommandArguments& arguments,
                             CheckpointOptions& options) {
-  arguments.positional("PATH", options.path, "A checkpoint: a file or a folder")
+  arguments
+      .positional("PATH", options.path,
+                  "A checkpoint: a file, a folder, or - for standard input")
       .required();
   arguments.option("--rank", options.rank, "N",
-                   "Of a folder of checkpoint_N.pt, only this rank's file");
-  add_transform_options(arguments, options);
+                   "Only the file of this rank in a folder of checkpoint_N.pt");
+  arguments.option("--plugin", options.plugins, "FILE",
+                   "A shared library with stream transforms; its code is run");
+  arguments.option("--key-file", options.key_file, "FILE",
+                   "The key of encrypted items; else $POSTFLIGHT_KEY");
 }
 
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
-  arguments.option("--keys", options.keys, "GLOB",
-                   "Only keys that match; * is any text, ? any character. For "
-                   "several, again");
-  arguments.option("--regex", options.expressions, "RE2",
-                   "Only keys in which this regular expression is found. For "
-                   "several, again");
+  arguments.option(
+      "--keys", options.keys, "GLOB",
+      "Only keys that match; * is any text, ? any character, [a-z] a "
+      "set. May be repeated");
+  arguments.option(
+      "--regex", options.expressions, "RE2",
+      "Only keys that contain a match of this regular expression. May "
+      "be repeated");
 }
 
-void add_threads_option(CommandArguments& arguments,
-                        CheckpointOptions& options) {
-  arguments.option("--threads", options.threads, "N",
-                   "How many threads read (one for each processor)");
-}
-
-Result<Checkpoint> open_checkpoint(const CheckpointOptions& options) {
-  return Checkpoint::open(options.path,
-                          {.context = {.threads = options.threads},
-                           .rank = options.rank,
-                           .extensions = TRY(load_plugins(options.plugins)),
-                           .key = TRY(load_key(options.key_file))});
-}
-
-Result<std::vector<std::uint32_t>> picked_nodes(
-    const Checkpoint& checkpoint, const CheckpointOptions& options, bool all) {
-  const KeyFilter filter =
-      TRY(KeyFilter::make(options.keys, options.expressions));
-  std::vector<std::uint32_t> nodes;
-  const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const bool tensor = checkpoint.nodes()[i].kind == NodeKind::kTensor;
-    if ((tensor || all) && filter.picks(checkpoint, i))
-      nodes.push_back(i);
-  }
-  if (nodes.empty() && !filter.picks_all())
-    return fail(ErrorKind::kUsage, "no key of {} matches", options.path);
-  return nodes;
-}
-
-Result<std::uint32_t> named_node(const Checkpoint& checkpoint,
-                                 const std::string& name) {
-  std::uint32_t plain = kNoIndex;
-  const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (checkpoint.path_of(i) == name)
-      return i;
-    if (plain == kNoIndex && plain_path(checkpoint, i) == name)
-      plain = i;
-  }
-  if (plain != kNoIndex)
-    return plain;
-  if (name == "(root)" && count > 0)
-    return 0;
-  return fail(ErrorKind::kUsage,
-              "no key is called {}; postflight ckpt ls --all shows them", name);
-}
-
-Exit exit_for(const Checkpoint& checkpoint,
-              std::span<const std::uint32_t> nodes) {
-  const bool lost = std::ranges::any_of(nodes, [&](std::uint32_t node) {
-    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
-    return tensor != nullptr && !tensor->problem.empty();
-  });
-  return lost ? Exit::kFound : exit_for(checkpoint.findings());
+void add_threads_option(CommandArguments& arguments) {
+  arguments.threads("N", "How many threads read (one for each processor)");
 }
 
 Command ckpt_command() {

@@ -1,69 +1,30 @@
 #include <memory>
 
-#include <fmt/format.h>
-
-#include "base/escape.h"
-#include "checkpoint/tensor/digest.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
-#include "report/finding_text.h"
 
 namespace postflight {
 namespace {
 
-Result<Exit> run(CheckpointOptions& options, Session& session) {
-  const Checkpoint checkpoint = TRY(open_checkpoint(options));
-  std::vector<std::uint32_t> nodes = TRY(picked_nodes(checkpoint, options));
-  // Tensors described by their parts, and those on the meta device, have no
-  // bytes of their own.
-  std::erase_if(nodes, [&](std::uint32_t node) {
-    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
-    return tensor->has_parts() || tensor->storage == kNoIndex;
-  });
+Result<Exit> run(const CheckpointOptions& options, Session& session) {
+  const KeyFilter filter = TRY(options.filter());
+  const Checkpoint checkpoint = TRY(options.open(session));
+  const std::vector<std::uint32_t> nodes =
+      TRY(tensors_with_bytes(checkpoint, filter));
   const std::unique_ptr<Progress> progress = session.progress(
       {.label = "Reading", .total_bytes = totals_of(checkpoint, nodes).bytes});
   Output out([&session](std::string_view piece) { session.print(piece); });
-  const bool json = session.options().json;
-  if (json) {
-    out += "{\"schema\":\"postflight.ckpt.digest/1\",";
-    write_json_field("file", options.path, out);
-    out += fmt::format(",\"format\":\"{}\",\"tensors\":[",
-                       format_name(checkpoint.format()));
-  }
-  std::vector<Finding> findings(checkpoint.findings().begin(),
-                                checkpoint.findings().end());
-  bool first = true;
-  const auto sink = [&](std::uint32_t node, const Result<std::string>& digest) {
-    const Tensor& tensor = *checkpoint.tensor_at(checkpoint.nodes()[node]);
-    progress->advance(tensor.bytes());
-    if (!digest)
-      findings.push_back({"unreadable_tensor", Severity::kError,
-                          std::string(digest.error().message()),
-                          checkpoint.path_of(node)});
-    if (!json) {
-      if (digest)
-        out += fmt::format("{}  {}\n", *digest, shown_path(checkpoint, node));
-      return;
-    }
-    out += first ? "{" : ",{";
-    first = false;
-    write_path_json(checkpoint, node, out);
-    out += ",";
-    write_type_json(tensor, out);
-    out += digest ? fmt::format(",\"sha256\":\"{}\"}}", *digest)
-                  : std::string(",\"sha256\":null}");
-  };
-  Result<> done = digest_tensors(checkpoint, nodes, sink);
+  DigestReport report(options.path, checkpoint, session.options().json, out);
+  Result<> done = digest_tensors(
+      checkpoint, nodes,
+      [&](std::uint32_t node, const Result<std::string>& digest) {
+        progress->advance(checkpoint.tensor_at(node)->bytes());
+        report.add(node, digest);
+      });
   progress->finish();
-  if (json) {
-    out += "],\"findings\":";
-    write_findings_json(findings, out);
-    out += "}\n";
-  } else {
-    write_findings(findings, session.terminal(), out);
-  }
+  report.finish(session.terminal());
   TRY(std::move(done));
-  return exit_for(findings);
+  return exit_for(report.findings());
 }
 
 }  // namespace
@@ -85,7 +46,7 @@ Command ckpt_digest_command() {
         const auto options = std::make_shared<CheckpointOptions>();
         add_checkpoint_options(arguments, *options);
         add_key_options(arguments, *options);
-        add_threads_option(arguments, *options);
+        add_threads_option(arguments);
         return [options](Session& session) { return run(*options, session); };
       }};
 }

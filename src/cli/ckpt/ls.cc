@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
@@ -12,37 +13,35 @@ struct LsOptions : CheckpointOptions {
   bool tree = false;
   std::size_t depth = 2;
   std::string sort = "file";
+
+  Result<ListRequest> request() const {
+    return ListRequest{.filter = TRY(filter()),
+                       .kinds = all ? NodeKinds::kAll : NodeKinds::kTensors,
+                       .order = sort == "size"  ? NodeOrder::kSize
+                                : sort == "key" ? NodeOrder::kKey
+                                                : NodeOrder::kFile};
+  }
 };
 
-void sort_nodes(const Checkpoint& checkpoint, const std::string& by,
-                std::vector<std::uint32_t>& nodes) {
-  const auto size_of = [&checkpoint](std::uint32_t node) {
-    const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[node]);
-    return tensor == nullptr || tensor->has_parts() ? 0 : tensor->bytes();
-  };
-  if (by == "size") {
-    std::ranges::stable_sort(nodes, std::ranges::greater(), size_of);
-  } else if (by == "key") {
-    std::vector<std::pair<std::string, std::uint32_t>> named;
-    named.reserve(nodes.size());
-    for (const std::uint32_t node : nodes)
-      named.emplace_back(checkpoint.path_of(node), node);
-    std::ranges::sort(named);
-    std::ranges::transform(named, nodes.begin(),
-                           [](const auto& pair) { return pair.second; });
-  }
+// kFound if one of the nodes is an unreadable tensor.
+Exit exit_for(const Checkpoint& checkpoint,
+              std::span<const std::uint32_t> nodes) {
+  const bool lost = std::ranges::any_of(nodes, [&](std::uint32_t node) {
+    const Tensor* const tensor = checkpoint.tensor_at(node);
+    return tensor != nullptr && !tensor->problem.empty();
+  });
+  return lost ? Exit::kFound : exit_for(checkpoint.findings());
 }
 
-Result<Exit> run(LsOptions& options, Session& session) {
+Result<Exit> run(const LsOptions& options, Session& session) {
   if (options.tree && session.options().json)
     return fail(
         ErrorKind::kUsage,
         "--tree is for people; --json lists every tensor, to be added up");
-  const Checkpoint checkpoint = TRY(open_checkpoint(options));
-  std::vector<std::uint32_t> nodes =
-      TRY(picked_nodes(checkpoint, options, options.all));
-  sort_nodes(checkpoint, options.sort, nodes);
-  const ListingOptions listing{std::move(nodes), options.all};
+  const ListRequest request = TRY(options.request());
+  const Checkpoint checkpoint = TRY(options.open(session));
+  const ListingOptions listing{TRY(list_nodes(checkpoint, request)),
+                               options.all};
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json)
     write_listing_json(options.path, checkpoint, listing, out);
@@ -62,7 +61,7 @@ Command ckpt_ls_command() {
       .sentence =
           "Lists the tensors of a checkpoint: key, dtype, shape, size.\n"
           "Exit 1 if the file is damaged or a listed tensor cannot be read.",
-      .examples = {{"postflight ckpt ls model.pt", "one line a tensor"},
+      .examples = {{"postflight ckpt ls model.pt", "a line for each tensor"},
                    {"postflight ckpt ls --tree --depth 3 model.pt",
                     "totals by prefix"},
                    {"postflight ckpt ls --all --keys 'opt*' run.pt",
@@ -74,7 +73,7 @@ Command ckpt_ls_command() {
         add_checkpoint_options(arguments, *options);
         add_key_options(arguments, *options);
         arguments.flag("--all", options->all,
-                       "Show what is no tensor as well: values and containers");
+                       "Show values and containers as well as tensors");
         arguments.flag("--tree", options->tree,
                        "Show totals by prefix; not with --json");
         arguments.option("--depth", options->depth, "N",

@@ -1,14 +1,8 @@
 #include <memory>
 
-#include <fmt/format.h>
-
-#include "base/escape.h"
-#include "base/units.h"
 #include "checkpoint/model/data_file.h"
-#include "checkpoint/verification/verification.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
-#include "report/finding_text.h"
 
 namespace postflight {
 namespace {
@@ -17,37 +11,8 @@ struct VerifyCommandOptions : CheckpointOptions {
   bool strict = false;
 };
 
-struct Word {
-  std::string_view text;
-  std::string_view name;
-  Style style;
-};
-
-Word verdict_word(const Checkpoint& checkpoint, const Verification& found) {
-  if (!checkpoint.truncation().empty())
-    return {"TRUNCATED", "truncated", Style::kRed};
-  if (exit_for(found.findings) == Exit::kFound)
-    return {"DAMAGED", "damaged", Style::kRed};
-  if (exit_for(found.findings, true) == Exit::kFound)
-    return {"ODD", "odd", Style::kYellow};
-  return {"WHOLE", "whole", Style::kGreen};
-}
-
-std::string summary(const Checkpoint& checkpoint, const Verification& found) {
-  if (!checkpoint.truncation().empty())
-    return std::string(checkpoint.truncation());
-  std::string text =
-      fmt::format("{} of {} tensors can be read",
-                  found.tensors - found.unreadable, found.tensors);
-  if (found.records > 0)
-    text +=
-        fmt::format("; {} of {} records hold their CRC ({})", found.crc_good,
-                    found.records, human_bytes(found.bytes));
-  return text;
-}
-
-Result<Exit> run(VerifyCommandOptions& options, Session& session) {
-  const Checkpoint checkpoint = TRY(open_checkpoint(options));
+Result<Exit> run(const VerifyCommandOptions& options, Session& session) {
+  const Checkpoint checkpoint = TRY(options.open(session));
   std::uint64_t bytes = 0;
   for (const DataFile* const file : checkpoint.files())
     bytes += file->size();
@@ -58,28 +23,12 @@ Result<Exit> run(VerifyCommandOptions& options, Session& session) {
                progress->advance(done);
              }});
   progress->finish();
-  const Word word = verdict_word(checkpoint, found);
   Output out([&session](std::string_view piece) { session.print(piece); });
-  if (session.options().json) {
-    out += "{\"schema\":\"postflight.ckpt.verify/1\",";
-    write_json_field("file", options.path, out);
-    out += fmt::format(
-        ",\"format\":\"{}\",\"verdict\":\"{}\",\"tensors\":{},"
-        "\"unreadable\":{},\"records\":{},\"crc\":{{\"good\":{},\"absent\":{},"
-        "\"bad\":{},\"bytes\":{}}},\"findings\":",
-        format_name(checkpoint.format()), word.name, found.tensors,
-        found.unreadable, found.records, found.crc_good, found.crc_absent,
-        found.crc_bad, json_number(found.bytes));
-    write_findings_json(found.findings, out);
-    out += "}\n";
-  } else {
-    out += fmt::format("{}  {}\n",
-                       session.terminal().styled(word.style, word.text),
-                       escape_for_terminal(options.path));
-    out += fmt::format("  {}: {}\n", format_title(checkpoint.format()),
-                       escape_for_terminal(summary(checkpoint, found)));
-    write_findings(found.findings, session.terminal(), out);
-  }
+  if (session.options().json)
+    write_verification_json(options.path, checkpoint, found, out);
+  else
+    write_verification(options.path, checkpoint, found, session.terminal(),
+                       out);
   return exit_for(found.findings, options.strict);
 }
 
@@ -101,7 +50,7 @@ Command ckpt_verify_command() {
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<VerifyCommandOptions>();
         add_checkpoint_options(arguments, *options);
-        add_threads_option(arguments, *options);
+        add_threads_option(arguments);
         arguments.flag("--strict", options->strict, "Exit 1 for warnings too");
         return [options](Session& session) { return run(*options, session); };
       }};

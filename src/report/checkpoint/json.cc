@@ -1,34 +1,14 @@
-#include <functional>
+#include <cmath>
 #include <set>
-#include <utility>
+#include <string>
+#include <variant>
 
-#include <fmt/format.h>
-
-#include "base/json_string.h"
 #include "checkpoint/model/value_repr.h"
 #include "report/checkpoint/report.h"
 #include "report/finding_text.h"
 
 namespace postflight {
 namespace {
-
-std::string numbers(std::span<const std::int64_t> all) {
-  std::string text = "[";
-  for (const std::int64_t number : all) {
-    if (text.size() > 1)
-      text += ',';
-    constexpr std::int64_t kExact = std::int64_t{1} << 53;
-    if (number > kExact || number < -kExact)
-      text += fmt::format("\"{}\"", number);
-    else
-      text += fmt::format("{}", number);
-  }
-  return text + "]";
-}
-
-std::string_view truth(bool value) {
-  return value ? "true" : "false";
-}
 
 std::string_view role_name(TensorRole role) {
   switch (role) {
@@ -39,43 +19,6 @@ std::string_view role_name(TensorRole role) {
     default:
       return "tensor";
   }
-}
-
-void write_tensor(const Checkpoint& checkpoint, std::uint32_t node,
-                  const Tensor& tensor, std::span<const StorageUse> uses,
-                  Output& out) {
-  out += "{";
-  write_path_json(checkpoint, node, out);
-  out += ",";
-  write_type_json(tensor, out);
-  if (!tensor.has_parts())
-    out += fmt::format(",\"bytes\":{}", json_number(tensor.bytes()));
-  out += fmt::format(",\"stride\":{},\"offset\":{},", numbers(tensor.stride),
-                     json_number(tensor.offset));
-  write_json_field("device", tensor.device, out);
-  out += ",";
-  write_json_field("layout", tensor.layout, out);
-  out += fmt::format(",\"role\":\"{}\",\"requires_grad\":{}",
-                     role_name(tensor.role), truth(tensor.requires_grad));
-  if (!tensor.type.empty()) {
-    out += ",";
-    write_json_field("type", tensor.type, out);
-  }
-  if (tensor.conjugated)
-    out += ",\"conjugated\":true";
-  if (tensor.negated)
-    out += ",\"negated\":true";
-  if (tensor.storage != kNoIndex) {
-    out += fmt::format(",\"storage\":{}", tensor.storage);
-    const StorageUse& use = uses[tensor.storage];
-    if (use.uses > 1 && use.first != node)
-      out += fmt::format(",\"shares\":{}", checkpoint.path_json(use.first));
-  }
-  if (!tensor.problem.empty()) {
-    out += ",";
-    write_json_field("problem", tensor.problem, out);
-  }
-  out += "}";
 }
 
 std::string_view kind_name(NodeKind kind) {
@@ -97,103 +40,243 @@ std::string_view kind_name(NodeKind kind) {
   }
 }
 
-void write_value(const Checkpoint& checkpoint, std::uint32_t index,
-                 Output& out) {
-  const Node& node = checkpoint.nodes()[index];
-  out += "{";
-  write_path_json(checkpoint, index, out);
-  out += fmt::format(",\"kind\":\"{}\",", kind_name(node.kind));
-  if (node.kind == NodeKind::kReference) {
-    out += fmt::format("\"to\":{}", checkpoint.path_json(node.index));
-  } else if (node.kind == NodeKind::kValue) {
-    write_json_field("type", value_type(node.value), out);
-    out += ",";
-    write_json_field("value", value_repr(node.value), out);
-  } else {
-    write_json_field("type",
-                     node.type.empty() ? kind_name(node.kind) : node.type, out);
-    out += fmt::format(",\"length\":{}", node.children);
-  }
-  out += "}";
+// A key that plain JSON text cannot express: {"repr": "(1, 2)"}.
+void write_marked(std::string_view name, std::string_view text,
+                  JsonWriter& json) {
+  json.object();
+  json.key(name);
+  json.value(text);
+  if (!JsonWriter::keeps(text))
+    json.field("escaped", true);
+  json.end();
 }
 
-// What is not UTF-8 stands escaped; properties are for people. Each shard of a
-// folder may have the same ones, of which the first is taken.
-void write_properties(const Checkpoint& checkpoint, Output& out) {
-  std::set<std::string, std::less<>> written;
-  for (const auto& [key, text] : checkpoint.properties()) {
-    std::string name;
-    static_cast<void>(append_json_string(key, name));
-    const auto [at, fresh] = written.insert(std::move(name));
-    if (!fresh)
-      continue;
-    std::string field = written.size() == 1 ? "" : ",";
-    field += *at + ":";
-    static_cast<void>(append_json_string(text, field));
-    out += field;
+void write_keys(std::string_view name, const Checkpoint& checkpoint,
+                std::uint32_t node, JsonWriter& json) {
+  json.array(name);
+  for (const Key& key : checkpoint.keys_to(node)) {
+    if (key.is_number())
+      json.value(key.number);
+    else if (key.kind == Key::Kind::kOther)
+      write_marked("repr", key.text, json);
+    else if (JsonWriter::keeps(key.text))
+      json.value(key.text);
+    else
+      write_marked("text", key.text, json);
   }
+  json.end();
+}
+
+void write_tensor(const Checkpoint& checkpoint, std::uint32_t node,
+                  const Tensor& tensor, std::span<const StorageUse> uses,
+                  JsonWriter& json) {
+  json.object();
+  write_path(checkpoint, node, json);
+  write_type(tensor, json);
+  if (!tensor.has_parts())
+    json.field("bytes", tensor.bytes());
+  json.array("stride", tensor.stride);
+  json.field("offset", tensor.offset);
+  json.field("device", tensor.device);
+  json.field("layout", tensor.layout);
+  json.field("role", role_name(tensor.role));
+  json.field("requires_grad", tensor.requires_grad);
+  if (!tensor.type.empty())
+    json.field("type", tensor.type);
+  if (tensor.conjugated)
+    json.field("conjugated", true);
+  if (tensor.negated)
+    json.field("negated", true);
+  if (tensor.storage != kNoIndex) {
+    json.field("storage", tensor.storage);
+    const StorageUse& use = uses[tensor.storage];
+    if (use.uses > 1 && use.first != node)
+      write_keys("shares", checkpoint, use.first, json);
+  }
+  if (!tensor.problem.empty())
+    json.field("problem", tensor.problem);
+  json.end();
+}
+
+void write_value(const Checkpoint& checkpoint, std::uint32_t index,
+                 JsonWriter& json) {
+  const Node& node = checkpoint.nodes()[index];
+  json.object();
+  write_path(checkpoint, index, json);
+  json.field("kind", kind_name(node.kind));
+  if (node.kind == NodeKind::kReference) {
+    write_keys("to", checkpoint, node.index, json);
+  } else if (node.kind == NodeKind::kValue) {
+    json.field("type", value_type(node.value));
+    json.field("value", value_repr(node.value));
+  } else {
+    json.field("type", node.type.empty() ? kind_name(node.kind) : node.type);
+    json.field("length", node.children);
+  }
+  json.end();
+}
+
+// Properties are for people: bytes that are not UTF-8 are escaped without a
+// mark. Each shard of a folder may have the same ones; the first one counts.
+void write_properties(const Checkpoint& checkpoint, JsonWriter& json) {
+  json.object("properties");
+  std::set<std::string_view> written;
+  for (const auto& [key, text] : checkpoint.properties()) {
+    if (!written.insert(key).second)
+      continue;
+    json.key(key);
+    json.value(text);
+  }
+  json.end();
+}
+
+// Whole numbers have no fraction: the elements may be integers.
+void write_number(std::string_view name, double number, JsonWriter& json) {
+  constexpr double kExact = std::int64_t{1} << 53;
+  if (std::abs(number) < kExact && number == std::trunc(number))
+    json.field(name, static_cast<std::int64_t>(number));
+  else
+    json.field(name, number);
+}
+
+void write_number(std::string_view name, const Extreme& extreme,
+                  JsonWriter& json) {
+  if (const auto* const real = std::get_if<double>(&extreme))
+    write_number(name, *real, json);
+  else
+    std::visit([&](auto number) { json.field(name, number); }, extreme);
+}
+
+template <class T>
+void write_number(std::string_view name, const std::optional<T>& number,
+                  JsonWriter& json) {
+  if (number)
+    write_number(name, *number, json);
+  else
+    json.field(name, nullptr);
+}
+
+// An array of objects, each of which may have a mark beside its key.
+void write_key_list(std::string_view name, std::span<const std::string> keys,
+                    JsonWriter& json) {
+  json.array(name);
+  for (const std::string& key : keys) {
+    json.object();
+    json.field("key", key);
+    json.end();
+  }
+  json.end();
 }
 
 }  // namespace
 
-std::string json_number(std::uint64_t number) {
-  constexpr std::uint64_t kExact = std::uint64_t{1} << 53;
-  return number > kExact ? fmt::format("\"{}\"", number)
-                         : fmt::format("{}", number);
+void write_path(const Checkpoint& checkpoint, std::uint32_t node,
+                JsonWriter& json) {
+  write_keys("path", checkpoint, node, json);
+  json.field("key", checkpoint.path_of(node));
 }
 
-void write_path_json(const Checkpoint& checkpoint, std::uint32_t node,
-                     Output& out) {
-  out += fmt::format("\"path\":{},", checkpoint.path_json(node));
-  write_json_field("key", checkpoint.path_of(node), out);
+void write_type(const Tensor& tensor, JsonWriter& json) {
+  json.field("dtype", tensor.dtype.name);
+  if (tensor.shape_known)
+    json.array("shape", tensor.shape);
+  else
+    json.field("shape", nullptr);
 }
 
-void write_type_json(const Tensor& tensor, Output& out) {
-  write_json_field("dtype", tensor.dtype.name, out);
-  out += fmt::format(",\"shape\":{}",
-                     tensor.shape_known ? numbers(tensor.shape) : "null");
+void write_statistics(const TensorStatistics& found, JsonWriter& json) {
+  json.object("statistics");
+  json.field("elements", found.elements);
+  json.field("nan", found.nan);
+  json.field("infinite", found.infinite);
+  json.field("zero", found.zero);
+  write_number("min", found.minimum, json);
+  write_number("max", found.maximum, json);
+  write_number("mean", found.mean, json);
+  write_number("std", found.deviation, json);
+  json.end();
 }
 
 void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
                         const ListingOptions& options, Output& out) {
   const std::vector<StorageUse> uses = storage_uses(checkpoint);
-  out += "{\"schema\":\"postflight.ckpt.ls/1\",";
-  write_json_field("file", name, out);
-  out += fmt::format(",\"format\":\"{}\",\"properties\":{{",
-                     format_name(checkpoint.format()));
-  write_properties(checkpoint, out);
-  out += "},\"tensors\":[";
-  bool first = true;
+  JsonWriter json(out);
+  json.begin("postflight.ckpt.ls/1");
+  json.field("file", name);
+  json.field("format", format_name(checkpoint.format()));
+  write_properties(checkpoint, json);
+  json.array("tensors");
   TensorTotals totals;
-  for (const std::uint32_t index : options.nodes) {
-    const Tensor* const tensor =
-        checkpoint.tensor_at(checkpoint.nodes()[index]);
-    if (tensor == nullptr)
-      continue;
-    totals.add(*tensor);
-    out += first ? "" : ",";
-    first = false;
-    write_tensor(checkpoint, index, *tensor, uses, out);
-  }
-  out += "]";
-  if (options.all) {
-    out += ",\"values\":[";
-    first = true;
-    for (const std::uint32_t index : options.nodes) {
-      if (checkpoint.tensor_at(checkpoint.nodes()[index]) != nullptr)
-        continue;
-      out += first ? "" : ",";
-      first = false;
-      write_value(checkpoint, index, out);
+  for (const std::uint32_t node : options.nodes)
+    if (const Tensor* const tensor = checkpoint.tensor_at(node)) {
+      totals.add(*tensor);
+      write_tensor(checkpoint, node, *tensor, uses, json);
     }
-    out += "]";
+  json.end();
+  if (options.all) {
+    json.array("values");
+    for (const std::uint32_t node : options.nodes)
+      if (checkpoint.tensor_at(node) == nullptr)
+        write_value(checkpoint, node, json);
+    json.end();
   }
-  out += fmt::format(
-      ",\"totals\":{{\"tensors\":{},\"elements\":{},\"bytes\":{}}},"
-      "\"findings\":",
-      totals.tensors, json_number(totals.elements), json_number(totals.bytes));
-  write_findings_json(checkpoint.findings(), out);
-  out += "}\n";
+  json.object("totals");
+  json.field("tensors", totals.tensors);
+  json.field("elements", totals.elements);
+  json.field("bytes", totals.bytes);
+  json.end();
+  write_findings(checkpoint.findings(), json);
+  json.finish();
+}
+
+void write_read_json(std::string_view name, const Checkpoint& checkpoint,
+                     const ReadPlan& plan, Output& out) {
+  JsonWriter json(out);
+  json.begin("postflight.ckpt.read/1");
+  json.field("file", name);
+  json.array("tensors");
+  for (const PlannedTensor& planned : plan.tensors) {
+    if (!planned.has_bytes())
+      continue;
+    json.object();
+    write_path(checkpoint, planned.node, json);
+    write_type(planned.tensor(), json);
+    json.field("device", planned.device);
+    json.end();
+  }
+  json.end();
+  std::vector<std::string> unreadable;
+  for (const std::uint32_t node : plan.unreadable)
+    unreadable.push_back(checkpoint.path_of(node));
+  write_key_list("unreadable", unreadable, json);
+  write_key_list("missing", plan.selection.missing, json);
+  write_key_list(
+      "unexpected",
+      plan.selection.unexpected(checkpoint, plan.selection.unexpected_count()),
+      json);
+  write_findings(checkpoint.findings(), json);
+  json.finish();
+}
+
+void write_verification_json(std::string_view name,
+                             const Checkpoint& checkpoint,
+                             const Verification& found, Output& out) {
+  JsonWriter json(out);
+  json.begin("postflight.ckpt.verify/1");
+  json.field("file", name);
+  json.field("format", format_name(checkpoint.format()));
+  json.field("verdict", verdict_of(checkpoint, found).name);
+  json.field("tensors", found.tensors);
+  json.field("unreadable", found.unreadable);
+  json.field("records", found.records);
+  json.object("crc");
+  json.field("good", found.crc_good);
+  json.field("absent", found.crc_absent);
+  json.field("bad", found.crc_bad);
+  json.field("bytes", found.bytes);
+  json.end();
+  write_findings(found.findings, json);
+  json.finish();
 }
 
 }  // namespace postflight

@@ -100,7 +100,7 @@ TEST(HostileCheckpoint, RepeatsNoByteWithoutEnd) {
       "its 13510798882111488 bytes repeat far fewer; all together are more "
       "than allowed (max_materialised_bytes)";
   EXPECT_EQ(errors, std::vector<std::string>(2, error));
-  EXPECT_EQ(message_of(CheckpointReader(0).read(folder.path())), "a: " + error);
+  EXPECT_EQ(message_of(read_rank(folder.path(), 0)), "a: " + error);
   // What they are like is that of the one that there is.
   const TensorStatistics found =
       must(statistics_of(TensorReader(checkpoint), checkpoint.tensors()[0]));

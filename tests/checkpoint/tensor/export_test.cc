@@ -100,11 +100,11 @@ class NamesTest : public testing::Test {
 TEST_F(NamesTest, AreThoseOfOneTensorEach) {
   const Tensor& tensor = checkpoint_.tensors()[0];
   EXPECT_EQ(exported(ExportFormat::kSafetensors, {"a.b", "a.b"}, tensor),
-            "a.b can't be the name of a tensor in safetensors, or would be of "
-            "two; pick others by --keys, or write .npz");
+            "safetensors cannot have a tensor called a.b, or would have two; "
+            "select others by --keys, or write .npz");
   EXPECT_EQ(exported(ExportFormat::kSafetensors, {"__metadata__"}, tensor),
-            "__metadata__ can't be the name of a tensor in safetensors, or "
-            "would be of two; pick others by --keys, or write .npz");
+            "safetensors cannot have a tensor called __metadata__, or would "
+            "have two; select others by --keys, or write .npz");
   EXPECT_EQ(exported(ExportFormat::kNpz, {std::string(70'000, 'k')}, tensor),
             "a key of 70000 bytes is too long for a name in an .npz, which has "
             "up to 65535; write safetensors or raw bytes");
