@@ -75,7 +75,7 @@ with tempfile.TemporaryDirectory() as folder:
             f"postflight: {missing} (__17_0.distcp)\n".encode()))
     for arguments, message in (
             (("--slice", "[16:20]"), f"model.w at (17, 0): {missing}"),
-            ((), f"its chunk at (17, 0) of size (1, 4) cannot be had: "
+            ((), f"its chunk at (17, 0) of size (1, 4) is unavailable: "
                  f"{missing}")):
         gone = read(*arguments)
         expect((gone.returncode, gone.stdout), (2, b""))

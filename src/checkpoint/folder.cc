@@ -1,5 +1,5 @@
-// Folders: Hugging Face's shards with the index that says which tensor is in
-// which file, and the rank files of torch's experimental checkpointer.
+// Folders: Hugging Face's shards, with an index of which tensor is in which
+// file, and the rank files of torch's experimental checkpointer.
 
 #include "checkpoint/folder.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number between `before` and `after`, in digits alone.
+// The decimal number between `before` and `after`.
 std::optional<std::uint32_t> number_in(std::string_view name,
                                        std::string_view before,
                                        std::string_view after) {
@@ -34,7 +34,7 @@ bool is_metadata(std::string_view name) {
   return name == ".metadata" || number_in(name, "__", ".metadata");
 }
 
-// The global one alone, where there is one; else by rank.
+// Only the global one, if there is one; otherwise by rank.
 void sort_metadata(std::vector<fs::path>& files) {
   const auto global = std::ranges::find(
       files, ".metadata",
@@ -49,8 +49,8 @@ void sort_metadata(std::vector<fs::path>& files) {
   });
 }
 
-// A file that breaks off says that of itself; in a folder the first that does
-// is named.
+// Adds a file of a folder. The truncation of the checkpoint is that of its
+// first truncated file, with the file's name.
 Result<Format> add_one_of(const fs::path& path, const SourceContext& context) {
   std::string& truncation = context.checkpoint.truncation;
   std::string before = std::exchange(truncation, {});
@@ -147,7 +147,7 @@ class Shards {
     return {};
   }
 
-  // Without an index nothing tells which of them is meant.
+  // Without an index it is ambiguous which of them is meant.
   void report_twice(Severity severity) {
     Findings twice;
     for (const auto& [tensor, file] : also_in_)
@@ -163,7 +163,7 @@ class Shards {
         begin, end, [file](const auto& pair) { return pair.second == file; });
   }
 
-  // Shards that loaders pass over, of the kind that the index names.
+  // Shards of the kind that the index names which loaders would skip.
   void compare_files(const std::set<std::string_view>& named,
                      const FolderListing& listing) {
     Findings unnamed;
@@ -178,7 +178,7 @@ class Shards {
         const std::string name = file.filename().string();
         if (!name.starts_with(start) || named.contains(name))
           continue;
-        unnamed.add("the index does not name it, so that loaders pass it over");
+        unnamed.add("the index does not name it, so loaders skip it");
         if (unnamed.count == 1)
           where = name;
       }
@@ -211,7 +211,7 @@ class Shards {
     extra.report("index_incomplete", Severity::kWarning, index, checkpoint_);
   }
 
-  // The first of many such, and their number.
+  // The first of many similar findings, and their number.
   struct Findings {
     std::string first;
     std::uint64_t count = 0;
@@ -254,7 +254,8 @@ class Shards {
   CheckpointContents& checkpoint_;
   std::uint32_t root_ = 0;
   std::map<std::string_view, std::string> shard_of_;
-  std::multimap<std::string_view, std::string> also_in_;  // shards after that
+  std::multimap<std::string_view, std::string>
+      also_in_;  // the other shards with it
   std::set<std::string> missing_;
 };
 
@@ -313,8 +314,8 @@ Result<> add_ranks(const FolderListing& listing, const SourceContext& context) {
     for (const fs::path& path : listing.odd_ranks)
       context.checkpoint.findings.push_back(
           {"odd_rank_file", Severity::kWarning,
-           "torch takes it for no rank's file, for its number is not written "
-           "as torch writes it",
+           "torch does not recognise it as a rank's file, as its number is not "
+           "written as torch writes it",
            path.filename().string()});
   if (readable == 0)
     return fail(ErrorKind::kCorrupt, "{}",

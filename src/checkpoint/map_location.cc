@@ -15,7 +15,7 @@ Result<MapLocation> MapLocation::parse(std::string_view text) {
     const std::size_t equals = move.find('=');
     if (equals == move.npos || equals == 0 || equals + 1 == move.size())
       return fail(ErrorKind::kUsage,
-                  "'{}' maps no device to another; write old=new", move);
+                  "'{}' does not map a device to another; write old=new", move);
     moves.emplace_back(move.substr(0, equals), move.substr(equals + 1));
     text.remove_prefix(std::min(end + 1, text.size()));
   }

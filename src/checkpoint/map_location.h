@@ -10,14 +10,15 @@
 
 namespace postflight {
 
-// Where tensors that were saved on one device are to be: all on one ("cpu"), or
-// some moved ("cuda:0=cpu,cuda:1=cuda:0"), or as a function says. On "meta"
-// they have no bytes.
+// Maps the device that a tensor was saved on to another: all to one ("cpu"),
+// some
+// ("cuda:0=cpu,cuda:1=cuda:0"), or by a function. On "meta" tensors have no
+// bytes.
 class MapLocation {
  public:
   using Function = std::function<std::string(std::string_view device)>;
 
-  MapLocation() = default;  // everything stays where it was
+  MapLocation() = default;  // maps each device to itself
   explicit MapLocation(Function function) : function_(std::move(function)) {}
   static Result<MapLocation> parse(std::string_view text);
 

@@ -13,7 +13,7 @@
 namespace postflight {
 namespace {
 
-// Both walks recurse as deep as the template's author nested it, up to here.
+// Recursion is as deep as the template is nested, up to here.
 constexpr int kDeepestTemplate = 200;
 
 Result<Template> convert(const Value& value, int depth) {
@@ -31,7 +31,7 @@ Result<Template> convert(const Value& value, int depth) {
   }
   if (!value.is(Kind::kDict))
     return fail(ErrorKind::kUsage,
-                "{} in the template stands for nothing; write null, an object, "
+                "{} in the template has no meaning; write null, an object, "
                 "a list, {{\"$tensor\": ...}} or {{\"$value\": ...}}",
                 value_repr(value, 60));
   if (const Value* const tensor = value.find("$tensor")) {
@@ -52,7 +52,7 @@ Result<Template> convert(const Value& value, int depth) {
     for (const Value& size : shape->items()) {
       if (!size.is(Kind::kInteger))
         return fail(ErrorKind::kUsage,
-                    "a shape in the template is no list of integers");
+                    "a shape in the template is not a list of integers");
       made.shape.push_back(size.integer());
     }
     return made;
@@ -125,7 +125,7 @@ class Selector {
 
   Result<> visit(std::uint32_t index, const Template& wanted,
                  const std::string& path) {
-    // What was met before is looked for where it was written out.
+    // A reference stands for the node that it refers to.
     if (nodes_[index].kind == NodeKind::kReference)
       index = nodes_[index].index;
     const Node& node = nodes_[index];
@@ -203,7 +203,7 @@ class Selector {
           hash_text(text),
           [&](std::uint32_t child) { return nodes_[child].key.text == text; });
       if (found == kNoIndex) {
-        // JSON has no other keys than texts.
+        // All keys of JSON are strings.
         std::int64_t number = 0;
         const auto read =
             std::from_chars(text.data(), text.data() + text.size(), number);

@@ -12,13 +12,13 @@
 
 namespace postflight {
 
-// What is wanted of a checkpoint, as a tree.
+// Which parts of a checkpoint are wanted, as a tree.
 struct Template {
   enum class Kind : std::uint8_t {
-    kEverything,  // null: all that is below
+    kEverything,  // null: everything below
     kDict,
     kList,
-    kTensor,  // one of this dtype and shape
+    kTensor,  // of this dtype and shape
     kValue,   // any other value of this type
   };
   Kind kind = Kind::kEverything;
@@ -30,8 +30,9 @@ struct Template {
   std::span<std::byte> into = {};  // where a tensor goes, if anywhere
 };
 
-// Reads the JSON of docs/checkpoints.md: objects and arrays nest, null takes
-// everything, {"$tensor": {"dtype", "shape"}} and {"$value": ...} must fit.
+// Reads a template as docs/checkpoints.md describes it: objects and arrays
+// nest, null is everything, {"$tensor": {"dtype", "shape"}} and {"$value": ...}
+// must fit.
 Result<Template> parse_template(Bytes json);
 
 // The nodes of a checkpoint that a template asks for.
@@ -42,17 +43,17 @@ struct Selection {
   };
   std::vector<Chosen> tensors;
   std::vector<std::uint32_t> values;
-  // As torch's reader words them: a.b, a[0]. A subtree is named by its top.
+  // Paths as torch's reader prints them: a.b, a[0]. A missing subtree is named
+  // by its root.
   std::vector<std::string> missing;
 
-  // Of what the template leaves out, which may be nearly all of a large file,
-  // the first so many in the same words.
+  // The first `most` paths that the template leaves out; that may be nearly all
+  // of a large file.
   std::vector<std::string> unexpected(const Checkpoint& checkpoint,
                                       std::size_t most) const;
   std::size_t unexpected_count() const;
 
-  // What a dict has beside the keys that are wanted; or, if there are no nodes,
-  // the path itself.
+  // The other nodes of the dict at `path`; without nodes, `path` itself.
   struct LeftOut {
     std::string path;
     std::vector<std::uint32_t> nodes = {};
@@ -60,9 +61,9 @@ struct Selection {
   std::vector<LeftOut> left_out;
 };
 
-// Fails, in the words of torch's reader, where the checkpoint has something of
-// another type, dtype or shape than wanted. A None in the checkpoint fits
-// everything, numbers fit numbers, any kind of dict fits a dict.
+// Fails, with the message of torch's reader, if a type, dtype or shape differs.
+// A None in the checkpoint fits everything, numbers fit numbers, any kind of
+// dict fits a dict.
 Result<Selection> select(const Checkpoint& checkpoint, std::uint32_t root,
                          const Template& wanted);
 

@@ -152,7 +152,7 @@ TEST_F(CheckpointReaderTest, Defect4CanCheckCrcs) {
   std::vector<std::byte> room(24);
   const TensorReader reader(checkpoint, {.threads = 1, .check_crc = true});
   EXPECT_THAT(message_of(reader.read(checkpoint.tensors()[0], room)),
-              testing::StartsWith("made/data/0: its CRC-32 is"));
+              testing::StartsWith("made/data/0: CRC mismatch: its CRC-32 is"));
 }
 
 TEST_F(CheckpointReaderTest, Defect5ReadsTensorsWithoutElements) {

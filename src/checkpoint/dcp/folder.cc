@@ -1,6 +1,6 @@
 // Folders of torch.distributed.checkpoint. The metadata says what tensors there
-// are and in which files their parts lie; a tensor here is an Assembly of them.
-// What is no tensor is shown as what its item holds.
+// are and which files have their chunks; a tensor is an Assembly of these.
+// Other entries are the values that their items hold.
 
 #include "checkpoint/dcp/folder.h"
 
@@ -21,11 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What ranks without any data leave: an archive with nothing in it, or less.
+// The size of the empty archive that ranks without data write.
 constexpr std::uint64_t kEmptyFile = 88;
 constexpr std::string_view kCommon = "common.pt";
 
-// The files that items lie in, opened when first asked for.
+// The files that hold items, opened when first needed.
 class ItemFiles {
  public:
   struct Found {
@@ -36,20 +36,20 @@ class ItemFiles {
   ItemFiles(const fs::path& folder, const SourceContext& context)
       : folder_(folder), context_(context) {}
 
-  // Where an item lies, or why it can't be had.
+  // Where an item is, or why it is unavailable.
   Found place(const DcpPlace* place, Extent& extent) {
     if (place == nullptr)
-      return {.problem = "the metadata does not say where it lies"};
+      return {.problem = "the metadata does not say where it is"};
     Found found = find(place->file);
     if (!found.problem.empty())
       return found;
     extent = {place->offset, place->length};
     const std::uint64_t size = context_.checkpoint.files[found.file]->size();
     if (extent.offset > size || extent.size > size - extent.offset)
-      found.problem = context_.checkpoint.tree.keep(fmt::format(
-          "its {} bytes at byte {} of {} lie beyond that file's end at {}; it "
-          "was probably cut short",
-          extent.size, extent.offset, place->file, size));
+      found.problem = context_.checkpoint.tree.keep(
+          fmt::format("its {} bytes at byte {} of {} are beyond that file's "
+                      "end at {}; it is probably truncated",
+                      extent.size, extent.offset, place->file, size));
     return found;
   }
 
@@ -89,7 +89,6 @@ class ItemFiles {
   }
 
   Found find(std::string_view name) {
-    // Many items of one file follow each other, or of a few in turns.
     const std::uint64_t hash = hash_text(name);
     std::uint32_t index = index_of(name, hash);
     if (index == HashIndex::kNone) {
@@ -150,7 +149,7 @@ class Distributed {
     const DcpMetadata metadata =
         join_dcp_metadata(std::move(parts), checkpoint_.tree.arena);
     const auto root = static_cast<std::uint32_t>(checkpoint_.tree.nodes.size());
-    // Growing from nothing would take as long as all the rest.
+    // Growing the vectors would take as long as all the rest.
     const std::size_t entries = metadata.entries.size();
     checkpoint_.tree.tensors.reserve(entries);
     checkpoint_.tree.storages.reserve(entries);
@@ -171,9 +170,9 @@ class Distributed {
   }
 
  private:
-  // Megatron's torch_dist folders keep what all ranks share beside the rest, in
-  // a file of its own. Its items stand beside the tensors, as they do once
-  // Megatron has loaded both, or below its name where keys are in both.
+  // Megatron's torch_dist folders have what all ranks share in a file of its
+  // own. Its items are added beside the tensors, as Megatron loads both, or
+  // below the name of the file if a key is in both.
   void add_common(std::uint32_t root) {
     const fs::path path = folder_ / kCommon;
     std::error_code error;
@@ -221,7 +220,7 @@ class Distributed {
     DataFile& data = *checkpoint_.files.back();
     data.machines.push_back(std::make_unique<Machine>(context_.limits()));
     const Pickle pickle = TRY(data.machines.back()->load(data.bytes()));
-    // What is kept of a tensor and its chunks takes about twice as much.
+    // What is kept of tensors and chunks takes about twice the pickle.
     checkpoint_.tree.arena.expect(2 * pickle.size);
     return read_dcp_metadata(pickle.root, checkpoint_.tree.arena);
   }

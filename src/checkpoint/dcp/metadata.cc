@@ -21,8 +21,8 @@ tl::unexpected<Error> wrong(std::string_view what) {
   return fail(ErrorKind::kCorrupt, "the metadata {}", what);
 }
 
-// The dtype is the first of the properties' state, a tuple; older torch had
-// them as attributes.
+// The dtype is the first item of the properties' state, a tuple; older torch
+// had attributes.
 const Value* dtype_value(const Value* properties) {
   if (properties == nullptr || !properties->is(Kind::kObject))
     return nullptr;
@@ -41,13 +41,14 @@ class MetadataReader {
   Result<DcpMetadata> read(const Value& root) {
     const Value* const entries = attribute(root, "state_dict_metadata");
     if (entries == nullptr || !entries->is(Kind::kDict))
-      return wrong("has no state_dict_metadata; it is no checkpoint's");
+      return wrong("has no state_dict_metadata, so it is not a checkpoint's");
     if (const Value* const storage = attribute(root, "storage_data")) {
       if (!storage->is(Kind::kDict))
-        return wrong("has no dict as its storage_data");
+        return wrong("has a storage_data that is not a dict");
       TRY(places_.read(storage->pairs()));
     }
-    metadata_.entries.reserve(entries->pairs().size());  // and stay in place
+    metadata_.entries.reserve(
+        entries->pairs().size());  // pointers to them stay valid
     const std::span<const Pair> all = entries->pairs();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i + kObjectsAhead < all.size())
@@ -65,7 +66,7 @@ class MetadataReader {
  private:
   Result<> read_entry(const Pair& pair) {
     if (!pair.key.is(Kind::kString))
-      return wrong("has an entry whose name is no text");
+      return wrong("has an entry whose name is not a string");
     DcpEntry& entry = metadata_.entries.emplace_back();
     entry.name = pair.key.text();
     if (class_name(pair.value) == "BytesStorageMetadata") {
@@ -121,7 +122,7 @@ class MetadataReader {
 
   void read_paths(std::span<const Pair> pairs) {
     std::vector<DcpEntry>& entries = metadata_.entries;
-    HashIndex by_name;  // made when it is needed
+    HashIndex by_name;  // filled when it is needed
     const auto find = [&](std::string_view name) {
       if (by_name.is_empty())
         for (std::size_t i = 0; i < entries.size(); ++i)
@@ -131,7 +132,7 @@ class MetadataReader {
         return entries[index].name == name;
       });
     };
-    // Entries mostly come in the same order here as there.
+    // Mostly in the same order as the entries.
     std::size_t next = 0;
     for (const Pair& pair : pairs) {
       if (!pair.key.is(Kind::kString) || !is_sequence(pair.value))

@@ -13,11 +13,10 @@
 
 namespace postflight {
 
-// What the metadata of a distributed checkpoint says, as it says it: nothing
-// of it is checked against the files. Views are valid while the pickle's values
-// and the arena are.
+// The metadata of a distributed checkpoint, not checked against the files.
+// Views are valid while the pickle's values and the arena live.
 
-// A part of a tensor, and where its item lies.
+// A part of a tensor, and where its item is.
 struct DcpChunk {
   std::span<const std::int64_t> offsets;
   std::span<const std::int64_t> sizes;
@@ -30,23 +29,23 @@ struct DcpEntry {
   Dtype dtype = {};
   std::span<const std::int64_t> size = {};
   std::span<const DcpChunk> chunks = {};
-  const DcpPlace* place = nullptr;  // of what is no tensor
-  // Keys from the root: strings, and integers for indexes of lists. Empty where
-  // the planner did not say.
+  const DcpPlace* place = nullptr;  // if it is not a tensor
+  // Keys from the root: strings, and integers for list indexes. Empty if the
+  // planner did not record them.
   std::span<const Value> path = {};
 };
 
 struct DcpMetadata {
   std::vector<DcpEntry> entries;
-  // What storage_data has, and no entry asks for: "name" alone.
+  // The names of items in storage_data that belong to no entry.
   std::vector<std::string_view> unclaimed;
 };
 
-// Understands the root of a .metadata pickle. Several of them, as each rank
-// writes without collectives, are joined by join_dcp_metadata().
+// Reads the root of a .metadata pickle. If there are several, as ranks write
+// without collectives, join_dcp_metadata() joins them.
 Result<DcpMetadata> read_dcp_metadata(const Value& root, Arena& arena);
 
-// Entries of the same name become one with the chunks of all.
+// Entries of the same name become one with all their chunks.
 DcpMetadata join_dcp_metadata(std::vector<DcpMetadata> parts, Arena& arena);
 
 }  // namespace postflight

@@ -9,10 +9,10 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kSlotsAhead = 16;
-// So many may be out of order before order is no longer counted on.
+// So many items may be out of order before the rest are looked up together.
 constexpr std::size_t kMostExceptions = 1000;
 
-// Picklers write a text but once, so it is mostly the very same.
+// Picklers write each text once, so it is mostly the same object.
 bool is_same(std::string_view a, std::string_view b) {
   return a.size() == b.size() && (a.data() == b.data() || a == b);
 }
@@ -66,8 +66,8 @@ Result<> DcpPlaces::read_place(const Value& value, std::string_view name,
   const auto offset = count_of(offset_value);
   const auto length = count_of(length_value);
   if (file == nullptr || !file->is(Kind::kString) || !offset || !length)
-    return fail(ErrorKind::kCorrupt,
-                "the metadata does not say where '{}' lies", name);
+    return fail(ErrorKind::kCorrupt, "the metadata does not say where '{}' is",
+                name);
   to.file = file->text();
   to.offset = *offset;
   to.length = *length;
@@ -81,7 +81,7 @@ Result<> DcpPlaces::read_place(const Value& value, std::string_view name,
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!items[i].is(Kind::kString))
       return fail(ErrorKind::kCorrupt,
-                  "the metadata names a transform of '{}' that is no text",
+                  "the metadata names a transform of '{}' that is not a string",
                   name);
     names[i] = items[i].text();
   }
@@ -119,7 +119,7 @@ void DcpPlaces::claim(std::string_view name, const DcpNumbers* offset,
     wanted_.push_back(wanted);
 }
 
-// Memory is asked for well before it is looked at.
+// Prefetches memory well before it is needed.
 void DcpPlaces::claim_rest() {
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (i + kSlotsAhead < wanted_.size())
@@ -168,7 +168,7 @@ void DcpPlaces::index_all() {
   std::string_view name;
   std::uint64_t hash = hash_text(name);
   for (const Item& item : items_) {
-    // Those of one tensor often follow each other.
+    // The items of one tensor are often consecutive.
     if (!is_same(item.name, name)) {
       name = item.name;
       hash = hash_text(name);

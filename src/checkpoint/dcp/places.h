@@ -21,21 +21,21 @@ struct DcpPlace {
   std::span<const std::string_view> transforms = {};
 };
 
-// What storage_data has, by name and offset. The offset is left out for what is
-// no tensor, and was for tensors in one piece.
+// The items of storage_data, by name and offset. Items that are not tensors
+// have no offset, nor have tensors in one piece in older files.
 //
-// Items are found by hash, but not before one has to be: those of one rank come
-// in the order of the entries, so that the next one wanted mostly follows the
-// last of the same rank, or the last at all.
+// Items are looked up by hash only if necessary: those of one rank are in the
+// order of the entries, so the next one mostly follows the last of the same
+// rank, or the last one found.
 class DcpPlaces {
  public:
   explicit DcpPlaces(Arena& arena) : arena_(arena), sizes_(arena) {}
 
   Result<> read(std::span<const Pair> storage_data);
 
-  // Sets `to` to where the item of an entry lies, its `number`th chunk or what
-  // is no tensor (nullptr): now, or in claim_rest(). It stays as it is if there
-  // is none.
+  // Sets `to` to the place of an entry's item, now or in claim_rest(): of its
+  // `number`th chunk, or, without an offset, of an entry that is not a tensor.
+  // It is unchanged if there is none.
   void claim(std::string_view name, const DcpNumbers* offset,
              std::size_t number, const DcpPlace** to);
   void claim_rest();
@@ -72,11 +72,11 @@ class DcpPlaces {
   Arena& arena_;
   DcpSizes sizes_;
   std::vector<Item> items_;
-  DcpPlace* places_ = nullptr;        // as many
+  DcpPlace* places_ = nullptr;        // one for each item
   HashIndex by_key_;                  // empty unless it is needed
-  std::vector<Wanted> wanted_;        // and not found yet
-  std::size_t next_ = 0;              // behind the last that was claimed
-  std::vector<std::size_t> next_of_;  // by number: behind the last of these
+  std::vector<Wanted> wanted_;        // for claim_rest()
+  std::size_t next_ = 0;              // after the last that was claimed
+  std::vector<std::size_t> next_of_;  // the same for each number
   std::size_t in_order_ = 0;
   std::size_t out_of_order_ = 0;
   AttributeLayout<2> index_layout_{{"fqn", "offset"}};

@@ -1,6 +1,6 @@
 // Safetensors files whose tensors are parts of larger ones, as torch's writer
-// for Hugging Face leaves them: each file says of its tensors where in the
-// whole they begin.
+// for Hugging Face leaves them: each file has the offsets of its tensors in the
+// whole ones.
 
 #include <algorithm>
 #include <map>
@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::string_view kShardingInfo = "DCP_SHARDING_INFO";
 
-// The number of each dimension at which a part begins; nothing if it is not
-// said, or nonsense.
+// The offset of a part in each dimension; empty if it is missing or invalid.
 std::optional<std::vector<std::int64_t>> offsets_of(const Value& info,
                                                     std::string_view name,
                                                     std::size_t dimensions) {
@@ -67,7 +66,7 @@ class ShardedTensors {
     Builder builder;
     const Value parts = TRY(parse_json(as_bytes(shard.info), builder));
     if (!parts.is(Kind::kDict))
-      return fail(ErrorKind::kCorrupt, "its {} is no JSON object",
+      return fail(ErrorKind::kCorrupt, "its {} is not a JSON object",
                   kShardingInfo);
     const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
     const std::uint64_t size = shard.contents.files.front()->size();
@@ -127,13 +126,14 @@ class ShardedTensors {
     }
     if (!(parts.dtype == dtype) || parts.shape.size() != chunk.sizes.size())
       return fail(ErrorKind::kCorrupt,
-                  "'{}' has another dtype or number of dimensions here than in "
-                  "the files before",
+                  "'{}' has another dtype or number of dimensions than in the "
+                  "files before",
                   name);
     for (std::size_t i = 0; i < chunk.sizes.size(); ++i) {
       const auto end = checked_add(chunk.offsets[i], chunk.sizes[i]);
       if (!end)
-        return fail(ErrorKind::kCorrupt, "'{}' ends beyond all numbers", name);
+        return fail(ErrorKind::kCorrupt,
+                    "'{}' has an offset that exceeds 64 bits", name);
       parts.shape[i] = std::max(parts.shape[i], *end);
     }
     parts.chunks.push_back(chunk);

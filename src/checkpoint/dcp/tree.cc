@@ -7,7 +7,7 @@
 namespace postflight {
 namespace {
 
-// So many are looked through faster than a hash is made.
+// A scan of so many is faster than hashing.
 constexpr std::uint32_t kFewChildren = 24;
 
 Key key_of(const Value& value) {
@@ -28,7 +28,7 @@ std::uint64_t hash_of(std::uint32_t parent, const Key& key) {
 }  // namespace
 
 DcpTree::DcpTree(std::span<const DcpEntry> entries) : branches_(1) {
-  // A layer has one or two tensors; what is not used is never touched.
+  // About two branches per tensor; unused memory is never touched.
   branches_.reserve(entries.size() * 2 + 1);
   for (const DcpEntry& entry : entries)
     if (entry.path.empty() || !insert(entry))
@@ -66,9 +66,9 @@ std::uint32_t DcpTree::child(std::uint32_t parent, const Key& key) {
   return index;
 }
 
-// False if something else is where it should go.
+// False if another entry is in its place.
 bool DcpTree::insert(const DcpEntry& entry) {
-  // Neighbours have most of their way in common.
+  // Consecutive entries share most of their path.
   std::size_t common = 0;
   while (common < trail_.size() && common + 1 < entry.path.size() &&
          same_step(entry.path[common], path_[common]))
@@ -88,7 +88,7 @@ bool DcpTree::insert(const DcpEntry& entry) {
   return true;
 }
 
-// Beside whatever has the same name.
+// Even if another branch has the same name.
 void DcpTree::insert_flat(const DcpEntry& entry) {
   Branch& made = branches_[add(0, Key::string(entry.name))];
   made.entry = &entry;

@@ -11,14 +11,14 @@
 
 namespace postflight {
 
-// The nesting that a state dict had before torch made it flat, as the planner
-// wrote it down. Entries it says nothing about stand at the top.
+// The nesting that a state dict had before torch flattened it, as the planner
+// recorded it. Other entries are at the top.
 class DcpTree {
  public:
-  // `entries` have to outlive it.
+  // `entries` outlive it.
   explicit DcpTree(std::span<const DcpEntry> entries);
 
-  // Writes the containers, and has the leaves written.
+  // Adds the containers to `tree`, and calls `write_leaf` for the leaves.
   using WriteLeaf = std::function<void(const DcpEntry& entry,
                                        std::uint32_t parent, const Key& key)>;
   void write(Tree& tree, std::uint32_t parent, const Key& key,
@@ -33,7 +33,7 @@ class DcpTree {
     std::uint32_t last_child = 0;
     std::uint32_t next = 0;  // of the same parent
     std::uint32_t children = 0;
-    bool flat = false;  // no path leads here
+    bool flat = false;  // the planner recorded no path
   };
 
   bool insert(const DcpEntry& entry);
@@ -44,7 +44,7 @@ class DcpTree {
 
   std::vector<Branch> branches_;  // the root first
   HashIndex known_;  // by parent and key, but for the first few children
-  // Of the entry before: its path, and the branches on it.
+  // Of the previous entry: its path, and the branches on it.
   std::span<const Value> path_;
   std::vector<std::uint32_t> trail_;
 };

@@ -22,15 +22,15 @@ std::uint64_t unsigned_of(std::int64_t number) {
   return static_cast<std::uint64_t>(number);
 }
 
-// How a chunk lies in the whole: runs of `length` bytes that are in one piece
-// in both, one after the other in the chunk.
+// How a chunk maps to the whole: runs of `length` bytes that are contiguous in
+// both, one after the other in the chunk.
 class Runs {
  public:
   Runs(const Assembly& assembly, const AssemblyChunk& chunk) {
     std::uint64_t step = assembly.dtype.size;
     std::size_t i = assembly.shape.size();
     length_ = step;
-    // Dimensions that the chunk has as a whole belong to a run, and the one
+    // A run spans the dimensions that the chunk covers completely, and the one
     // before them.
     bool in_run = true;
     while (i-- > 0) {
@@ -52,7 +52,7 @@ class Runs {
   std::uint64_t length() const { return length_; }
   std::uint64_t count() const { return count_; }
 
-  // Where in the whole a run begins; later ones further behind.
+  // Where in the whole a run begins; ascending with `run`.
   std::uint64_t place(std::uint64_t run) const {
     std::uint64_t at = first_;
     for (const Outer& outer : outer_) {
@@ -62,7 +62,7 @@ class Runs {
     return at;
   }
 
-  // The first run that ends behind `offset`.
+  // The first run that ends after `offset`.
   std::uint64_t first_behind(std::uint64_t offset) const {
     std::uint64_t low = 0;
     std::uint64_t high = count_;
@@ -111,7 +111,7 @@ std::uint64_t volume(std::span<const std::int64_t> sizes) {
   return product;
 }
 
-// Where the first and last bytes of a chunk that holds any go.
+// Sets where the first and last bytes of a non-empty chunk go.
 void place(const Assembly& assembly, AssemblyChunk& chunk) {
   std::uint64_t step = assembly.dtype.size;
   chunk.begin = 0;
@@ -145,7 +145,7 @@ std::string Assembly::settle() {
     if (!inside(*this, chunk))
       return fmt::format("its chunk {} reaches beyond its shape ({})",
                          box(chunk), fmt::join(shape, ", "));
-  // Plain std: clang 14 can't take what their namesakes in ranges return.
+  // Plain std: clang 14 does not accept what the algorithms in ranges return.
   const auto cut_at = [this](auto end) {
     chunks = chunks.first(static_cast<std::size_t>(end - chunks.begin()));
   };
@@ -155,7 +155,7 @@ std::string Assembly::settle() {
   std::uint64_t covered = 0;
   for (AssemblyChunk& chunk : chunks)
     place(*this, chunk);
-  // A replica that can be had is better than one that can't.
+  // Prefer a replica that is available.
   const auto less = [](const AssemblyChunk& a, const AssemblyChunk& b) {
     if (a.begin != b.begin)
       return a.begin < b.begin;
@@ -177,14 +177,14 @@ std::string Assembly::settle() {
     for (std::size_t j = i + 1;
          j < chunks.size() && chunks[j].begin < chunks[i].end; ++j) {
       if (++comparisons > kMostComparisons)
-        return "its chunks are too many to be checked";
+        return "it has too many chunks to check";
       if (overlap(chunks[i], chunks[j]))
         return fmt::format("its chunks {} and {} overlap", box(chunks[i]),
                            box(chunks[j]));
     }
   }
   if (covered != volume(shape))
-    return fmt::format("its chunks hold {} of its {} elements", covered,
+    return fmt::format("its chunks cover {} of its {} elements", covered,
                        volume(shape));
   return {};
 }
@@ -202,7 +202,7 @@ std::string Assembly::loss() const {
   if (first == chunks.end())
     return {};
   const std::size_t others = lost() - 1;
-  return fmt::format("its chunk {}{} cannot be had: {}", box(*first),
+  return fmt::format("its chunk {}{} is unavailable: {}", box(*first),
                      others == 0 ? "" : fmt::format(" and {} more", others),
                      first->problem);
 }
@@ -257,11 +257,11 @@ Result<> AssemblyReader::read_chunk(std::size_t chunk, std::uint64_t offset,
   const std::uint64_t end = offset + to.size();
   const std::uint64_t length = runs.length();
   std::uint64_t run = runs.first_behind(offset);
-  // Only rows of the others may be wanted.
+  // Perhaps only rows of other chunks are needed.
   if (run == runs.count() || runs.place(run) >= end)
     return {};
   AssemblyItem* const from = TRY(item(chunk));
-  // Short runs are copied many at a time, from where they lie if they do.
+  // Short runs are copied many at a time, from a view if there is one.
   const std::uint64_t together =
       length >= kLongRun ? 1 : std::max<std::uint64_t>(1, kStaging / length);
   const StreamCopy copier(to.size());

@@ -22,7 +22,7 @@ namespace postflight {
 class Checkpoint;
 
 // A box of a tensor that was saved by itself. Views are valid while the
-// Checkpoint is.
+// Checkpoint lives.
 struct AssemblyChunk {
   std::span<const std::int64_t> offsets;
   std::span<const std::int64_t> sizes;
@@ -35,17 +35,17 @@ struct AssemblyChunk {
   std::uint64_t reach = 0;  // the largest end up to here, by begin
 };
 
-// A tensor that lies in parts, put together when it is read. To its readers it
-// is a storage: its bytes are those of the whole tensor, row-major.
+// A tensor that consists of chunks, which are joined when it is read. Readers
+// see a storage with the bytes of the whole tensor, row-major.
 struct Assembly {
   std::string_view name;
   Dtype dtype;
   std::span<const std::int64_t> shape;
   std::span<AssemblyChunk> chunks;  // by begin
 
-  // Puts the chunks in order and drops those that occur twice, as replicas do.
-  // Says what is wrong with them: out of bounds, overlapping, not covering.
-  // Empty if nothing is.
+  // Sorts the chunks and drops duplicates, as replicated tensors have. Returns
+  // what is wrong with them (out of bounds, overlapping, not covering the
+  // whole), or nothing.
   std::string settle();
   // How many chunks are unavailable, and which and why, in words.
   std::size_t lost() const;
@@ -54,19 +54,17 @@ struct Assembly {
   std::uint64_t bytes_of(const AssemblyChunk& chunk) const;
   // "model.weight at (0, 128)"
   std::string place_of(const AssemblyChunk& chunk) const;
-  // The chunks from the first to before the last that may have bytes of the
-  // whole from `offset` up to `end`.
+  // The range of chunks that may have bytes of the whole in [offset, end).
   std::pair<std::size_t, std::size_t> chunks_in(std::uint64_t offset,
                                                 std::uint64_t end) const;
 };
 
-// Opens the item of a chunk as what it is: a tensor in row-major order that is
-// read from any place.
+// An open chunk: the bytes of a tensor in row-major order, at any offset.
 class AssemblyItem {
  public:
   virtual ~AssemblyItem() = default;
   virtual Result<> read_at(std::uint64_t offset, std::span<std::byte> to) = 0;
-  // The same bytes where they lie, if they do.
+  // The same bytes in memory or mapped, if they are.
   virtual std::optional<Bytes> view(std::uint64_t offset,
                                     std::uint64_t size) const = 0;
   // Roughly how much memory it holds.
@@ -77,20 +75,20 @@ class AssemblyItem {
 using OpenItem = std::function<Result<std::unique_ptr<AssemblyItem>>(
     const Assembly& assembly, const AssemblyChunk& chunk)>;
 
-// Reads bytes of the whole, and for that only those of each chunk that are
-// among them, and gaps of up to a page.
+// Reads bytes of the whole. Of each chunk only the needed bytes are read, and
+// gaps of up to a page.
 class AssemblyReader {
  public:
   AssemblyReader(const Assembly& assembly, OpenItem open_item);
 
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
-  // The same, but only what one chunk has of it.
+  // The same, but only the part that one chunk has.
   Result<> read_chunk(std::size_t chunk, std::uint64_t offset,
                       std::span<std::byte> to);
 
  private:
   Result<AssemblyItem*> item(std::size_t chunk);
-  // Bytes of an item, where they lie or in staging_.
+  // Bytes of an item, viewed or copied to staging_.
   Result<Bytes> stretch(AssemblyItem& item, std::uint64_t offset,
                         std::uint64_t size);
 

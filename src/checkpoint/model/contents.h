@@ -66,7 +66,7 @@ struct SourceContext {
   std::uint32_t parent = 0;
   Key key = {};
   bool items_only = false;  // the items of the root dict go below `parent`
-  bool nested = false;      // the file lies inside another
+  bool nested = false;      // the file is inside another
 
   const Limits& limits() const { return checkpoint.context.limits; }
   SourceContext at(std::uint32_t new_parent, const Key& new_key) const {

@@ -16,7 +16,7 @@
 namespace postflight {
 namespace {
 
-// Not worth opening a file for, which costs as much as a few pages.
+// Opening a file costs as much as reading a few pages from the mapping.
 constexpr std::size_t kSmallRead = 64 << 10;
 
 }  // namespace
@@ -64,7 +64,7 @@ Result<std::unique_ptr<DataFile>> DataFile::open(
   std::unique_ptr<DataFile> file(
       new DataFile(path, std::move(map), std::nullopt, limits));
   struct stat status {};
-  // Only what can be read again at any place; a pipe was read when mapped.
+  // Only a regular file can be read again; a pipe is already in memory.
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
     return file;
   if (!kept_open) {
@@ -92,7 +92,7 @@ Result<> DataFile::read_at(std::uint64_t offset,
                            std::span<std::byte> to) const {
   if (offset > size() || to.size() > size() - offset)
     return fail(ErrorKind::kCorrupt,
-                "{}: bytes {} to {} lie beyond its end at {}", path_.string(),
+                "{}: bytes {} to {} are beyond its end at {}", path_.string(),
                 offset, offset + to.size(), size());
   if (whole_ != nullptr)
     return whole_->read_at(begin_ + offset, to);
@@ -137,7 +137,7 @@ Result<> DataFile::read_at(std::uint64_t offset,
                        static_cast<int>(count), static_cast<off_t>(offset))
             : -1;
     if (got < 0 || static_cast<std::uint64_t>(got) != total) {
-      // Interrupted, in memory or beyond the end: one by one says which.
+      // Interrupted, in memory, or beyond the end: reading each span tells.
       std::uint64_t at = offset;
       for (std::size_t i = 0; i < count; ++i) {
         TRY(read_at(at, to[i]));
@@ -175,7 +175,7 @@ Result<Extent> DataFile::extent(const ZipEntry& entry) const {
 }
 
 // Touching one header of many maps the pages around it, which takes longer than
-// reading it, unless its neighbours are asked for, too.
+// reading it, unless neighbouring headers are needed too.
 std::optional<Extent> DataFile::far_extent(const ZipEntry& entry) const {
   constexpr std::uint64_t kNear = 16 << 10;
   const std::uint64_t at = zip->header_at(entry);

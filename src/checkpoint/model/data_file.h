@@ -19,13 +19,13 @@
 
 namespace postflight {
 
-// One file of a checkpoint: mapped for the parts that describe it, and open to
-// be read in pieces for the parts that are large. What came through a pipe is
-// in memory as a whole. Stays where it is, for a Checkpoint's views point here.
+// One file of a checkpoint: mapped, for the parts that describe it, and open,
+// for reading large parts in pieces. A pipe is read into memory. It is not
+// moved, as a Checkpoint has views into it.
 class DataFile {
  public:
-  // How many files of a checkpoint are kept open; more are opened for each
-  // large read, as processes may have 1024 open, or 256.
+  // How many files of a checkpoint are kept open; others are opened for each
+  // large read, as the usual limits per process are 1024 or 256.
   static constexpr std::size_t kMostKeptOpen = 64;
 
   static Result<std::unique_ptr<DataFile>> open(
@@ -39,7 +39,7 @@ class DataFile {
   // A stretch of another file, which outlives it.
   static Result<std::unique_ptr<DataFile>> part(const DataFile& whole,
                                                 const Extent& extent);
-  // Bytes that came out of such a stretch.
+  // What such a stretch was decoded to.
   static std::unique_ptr<DataFile> in_memory(const DataFile& whole,
                                              WholeStream bytes);
 
@@ -48,23 +48,22 @@ class DataFile {
   std::uint64_t size() const { return bytes_.size(); }
   const Limits& limits() const { return limits_; }
 
-  // Whether it has become shorter since, as MappedFile::shrank() says it.
+  // As MappedFile::shrank().
   bool shrank() const { return map_ && map_->shrank(); }
 
   // Fills `to` with the bytes at `offset`; safe from any thread.
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to) const;
-  // The same for several stretches that lie one after the other in the file.
-  // What has no data() is skipped.
+  // The same for several spans that are consecutive in the file.
   Result<> read_at(std::uint64_t offset,
                    std::span<const std::span<std::byte>> to) const;
 
-  // The same bytes where they are mapped, brought in before they are touched;
-  // nothing if the file has become too short or the kernel (before 5.14) cannot
-  // tell, in which case read_at() says what is wrong.
+  // The same bytes in the mapping, populated before they are touched. Empty if
+  // the file has become too short or the kernel (before 5.14) cannot populate
+  // it; read_at() then says what is wrong.
   std::optional<Bytes> mapped_at(std::uint64_t offset,
                                  std::uint64_t size) const;
 
-  // Where the bytes of an archive's entry lie in this file, packed or not.
+  // Where the bytes of an archive's entry are in this file, compressed or not.
   Result<Extent> extent(const ZipEntry& entry) const;
 
   std::optional<ZipDirectory> zip;
@@ -72,24 +71,24 @@ class DataFile {
   std::vector<ZipEntry> salvaged;
   std::vector<Extent> salvaged_extents;
   std::vector<std::unique_ptr<Machine>> machines;
-  std::vector<std::unique_ptr<Builder>> builders;   // of what JSON says
-  std::vector<std::unique_ptr<Contents>> inflated;  // what pickles lie in
+  std::vector<std::unique_ptr<Builder>> builders;   // of JSON values
+  std::vector<std::unique_ptr<Contents>> inflated;  // that pickles are in
 
  private:
   DataFile(std::filesystem::path path, std::optional<MappedFile> map,
            std::optional<Descriptor> descriptor, const Limits& limits);
 
-  // Of an entry away from the one before, read without touching the mapping.
+  // For an entry far from the previous one, without touching the mapping.
   std::optional<Extent> far_extent(const ZipEntry& entry) const;
-  // The same file as was mapped, opened once more.
+  // Opens the mapped file again.
   Result<Descriptor> opened_again() const;
 
   std::filesystem::path path_;
   std::optional<MappedFile> map_;
   std::optional<WholeStream> memory_;
   Bytes bytes_;
-  const DataFile* whole_ = nullptr;  // that this is a part of
-  std::uint64_t begin_ = 0;          // there
+  const DataFile* whole_ = nullptr;  // which this is a part of
+  std::uint64_t begin_ = 0;          // in the whole
   std::optional<Descriptor> descriptor_;
   bool opens_again_ = false;
   mutable std::atomic<std::uint64_t> last_header_ = 0;

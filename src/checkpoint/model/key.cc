@@ -11,7 +11,7 @@ namespace {
 
 enum Care : std::uint8_t { kPlain, kQuoted, kEscaped };
 
-// A table, for each of many thousand keys is looked through twice.
+// A table, as each of many thousand keys is scanned twice.
 constexpr std::array<Care, 256> kCare = [] {
   std::array<Care, 256> care{};
   for (std::size_t c = 0; c < 32; ++c)

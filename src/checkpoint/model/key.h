@@ -38,11 +38,11 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-// Appends a key to a printed path: a.b, a[0], a."b.c". Text that would be
-// taken for something else stands in quotes; nothing is escaped for a terminal.
+// Appends a key to a printed path: a.b, a[0], a."b.c". Ambiguous text is
+// quoted; nothing is escaped for a terminal.
 void append_key(const Key& key, std::string& path);
 
-// The same as torch's reader words it: nothing is quoted.
+// As torch's reader prints it: nothing is quoted.
 void append_key_as_torch(const Key& key, std::string& path);
 
 }  // namespace postflight

@@ -10,29 +10,29 @@
 namespace postflight {
 
 enum class NodeKind : std::uint8_t {
-  kDict,  // and what is made like one: OrderedDict, defaultdict
+  kDict,  // and similar ones: OrderedDict, defaultdict
   kList,
   kTuple,  // and named tuples
   kSet,
   kObject,     // of a class we only know the name of
   kTensor,     // `index` of a Tensor; its parts and attributes are below it
-  kReference,  // to the node `index` that was met before: a cycle, or what
-               // is shared so often that it is not written out again
+  kReference,  // to the earlier node `index`: a cycle, or a container that is
+               // shared so often that it is not repeated
   kValue,      // anything else
 };
 
-// One place of a checkpoint's object tree. Nodes stand in one array, each
-// before what is below it.
+// A node of a checkpoint's object tree. Nodes are in one array, each before its
+// descendants.
 struct Node {
   NodeKind kind = NodeKind::kValue;
   Key key;                   // from its parent
   std::uint32_t parent = 0;  // the root is its own
-  std::uint32_t end = 0;     // the next node that is not below this one
+  std::uint32_t end = 0;     // the next node that is not a descendant
   std::uint32_t index = kNoIndex;
   std::uint32_t children = 0;
-  // "OrderedDict", "jobcode.Config"; empty for Python's own.
+  // "OrderedDict", "jobcode.Config"; empty for built-in types.
   std::string_view type;
-  Value value;  // None where the source is no pickle
+  Value value;  // None if the source is not a pickle
 };
 
 }  // namespace postflight

@@ -7,10 +7,10 @@
 namespace postflight {
 namespace {
 
-// The part of a cache that one thread can hope for.
+// The share of the cache that one thread can expect.
 constexpr std::uint64_t kCache = 8 << 20;
-// The processor itself does not look beyond the page, and pieces that follow
-// each other mostly lie so.
+// The hardware does not prefetch across pages, and consecutive pieces are
+// mostly adjacent.
 constexpr std::size_t kLookAhead = 1024;
 
 void copy_line(const std::byte* from, std::byte* to) {

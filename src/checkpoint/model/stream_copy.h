@@ -10,16 +10,16 @@ namespace postflight {
 
 constexpr std::uint64_t kCacheLine = 64;
 
-// Copies many pieces of bytes to where they are wanted. What is larger than a
-// cache goes past it: a line that is written whole need not be read first, and
-// 4 KiB pieces are copied in two thirds of the time memcpy takes.
+// Copies many pieces of memory. More than fits a cache is written with
+// non-temporal stores: a cache line that is written whole need not be read
+// first, and pieces of 4 KiB take two thirds of the time of memcpy.
 class StreamCopy {
  public:
-  // `total`: of all pieces together.
+  // `total`: the bytes of all pieces.
   explicit StreamCopy(std::uint64_t total);
   StreamCopy(const StreamCopy&) = delete;
   StreamCopy& operator=(const StreamCopy&) = delete;
-  // All that was copied can be seen by other threads from here on.
+  // Makes the copies visible to other threads.
   ~StreamCopy();
 
   // `to` is as long as `from`.

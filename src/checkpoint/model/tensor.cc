@@ -7,7 +7,7 @@
 namespace postflight {
 namespace {
 
-// Nothing if the product does not fit, so that nothing wraps later.
+// Empty if the product overflows.
 std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape) {
   if (std::ranges::find(shape, 0) != shape.end())
@@ -36,7 +36,7 @@ std::uint64_t Tensor::bytes() const {
   const std::uint64_t count = elements();
   const std::uint64_t units =
       count / dtype.per_byte + (count % dtype.per_byte != 0 ? 1 : 0);
-  // Of a tensor without bytes nobody has checked the sizes.
+  // The sizes of a tensor without bytes have not been checked.
   return checked_multiply(units, std::uint64_t{dtype.size})
       .value_or(std::numeric_limits<std::uint64_t>::max());
 }
@@ -50,7 +50,7 @@ bool is_contiguous(const Tensor& tensor) {
       return true;
     if (tensor.shape[i] != 1 && tensor.stride[i] != expected)
       return false;
-    // What overflows is no memory, and so no order of it.
+    // Sizes that overflow are not those of contiguous memory.
     const auto next = checked_multiply(expected, tensor.shape[i]);
     if (!next)
       return false;
@@ -85,7 +85,7 @@ std::string check_bounds(const Tensor& tensor, std::uint64_t available) {
     return "";
   const auto bytes = checked_multiply(elements, std::uint64_t{dtype.size});
   if (too_many || !bytes || *bytes > kLargest)
-    return "its sizes multiply to more than 64 bits hold";
+    return "the product of its sizes exceeds 64 bits";
   if (!dtype.known())
     return "";
   if (dtype.per_byte > 1) {
@@ -93,7 +93,7 @@ std::string check_bounds(const Tensor& tensor, std::uint64_t available) {
       return "it is a view of packed elements";
     return tensor.bytes() <= available
                ? ""
-               : fmt::format("it needs {} bytes, and its storage has {}",
+               : fmt::format("it needs {} bytes, but its storage has {}",
                              tensor.bytes(), available);
   }
   const auto needed =
@@ -101,7 +101,7 @@ std::string check_bounds(const Tensor& tensor, std::uint64_t available) {
           ? checked_multiply(last + 1, std::uint64_t{dtype.size})
           : std::nullopt;
   if (!needed || *needed > available)
-    return fmt::format("it reaches {}, and its storage has {} bytes",
+    return fmt::format("it reaches {}, but its storage has {} bytes",
                        needed ? fmt::format("byte {}", *needed)
                               : std::string("beyond 64 bits"),
                        available);

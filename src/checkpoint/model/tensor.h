@@ -16,28 +16,27 @@ constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 
 struct Assembly;
 
-// Bytes that tensors are views of: a record of an archive, a stretch of a
-// file, bytes inside a pickle, or parts that are put together.
+// Bytes that tensors are views of: a record of an archive, an extent of a file,
+// bytes inside a pickle, or chunks that are assembled.
 struct Storage {
   std::string_view key;
-  std::uint64_t size = 0;  // in bytes, unpacked
+  std::uint64_t size = 0;  // in bytes, uncompressed
   std::uint32_t file = 0;
   bool big_endian = false;
-  // Where it lies: in an archive, whose local header says it exactly; inside
-  // the pickle; or at an extent of the file.
+  // Where it is: a record of an archive, bytes inside the pickle, an extent of
+  // the file, or an assembly.
   const ZipEntry* entry = nullptr;
   Bytes inside;
   Extent extent;
   const Assembly* assembly = nullptr;
-  std::string_view problem;  // why its bytes can't be had; empty if they can
+  std::string_view problem;  // why its bytes are unavailable; else empty
 };
 
 enum class TensorRole : std::uint8_t { kTensor, kParameter, kBuffer };
 
-// A tensor as its checkpoint describes it. What a file declares was checked:
-// `problem` says why its bytes can't be read, and if it is empty then offset,
-// shape and stride stay inside the storage. Views are valid while the
-// Checkpoint is.
+// A tensor as its checkpoint describes it, checked: `problem` says why its
+// bytes cannot be read; if it is empty, offset, shape and stride stay inside
+// the storage. Views are valid while the Checkpoint lives.
 struct Tensor {
   Dtype dtype;
   std::span<const std::int64_t> shape;
@@ -48,11 +47,11 @@ struct Tensor {
   bool requires_grad = false;
   bool conjugated = false;
   bool negated = false;
-  bool shape_known = true;  // not of a nested tensor
-  bool in_part = false;  // its problem is of some bytes; slices may have none
+  bool shape_known = true;  // false for a nested tensor
+  bool in_part = false;     // its problem affects only some of its elements
   std::string_view device = "cpu";
-  // "strided"; else ("sparse_coo", "nested", "DTensor") it is described by the
-  // tensors and values below it and has no bytes of its own.
+  // If not "strided" ("sparse_coo", "nested", "DTensor"), it is described by
+  // the tensors and values below it and has no bytes of its own.
   std::string_view layout = "strided";
   std::string_view type;  // of a subclass; empty for torch's own
   std::string_view problem;
@@ -63,12 +62,12 @@ struct Tensor {
   std::uint64_t bytes() const;     // of all elements, row-major
 };
 
-// Sets `problem` if what the tensor declares does not fit `available` bytes of
-// storage: sizes or strides below zero, products that overflow, elements
-// beyond the end.
+// What is wrong with a tensor in a storage of `available` bytes: negative sizes
+// or strides, products that overflow, elements beyond the end. Empty if
+// nothing.
 std::string check_bounds(const Tensor& tensor, std::uint64_t available);
 
-// Whether its elements lie in row-major order without gaps.
+// Whether its elements are in row-major order without gaps.
 bool is_contiguous(const Tensor& tensor);
 
 }  // namespace postflight

@@ -42,7 +42,7 @@ std::uint32_t Tree::add_plain_tensor(const Dtype& dtype,
   for (std::size_t i = dimensions; i-- > 0;) {
     lengths[i] = shape[i];
     stride[i] = step;
-    // What overflows here is refused by check_bounds().
+    // check_bounds() refuses what overflows here.
     if (shape[i] > 0)
       step = checked_multiply(step, shape[i]).value_or(1);
   }

@@ -11,8 +11,7 @@
 
 namespace postflight {
 
-// The tree of a checkpoint while it is put together, and the memory that its
-// views point into.
+// The tree of a checkpoint, and the memory that its views point into.
 struct Tree {
   std::vector<Node> nodes;
   std::vector<Tensor> tensors;
@@ -27,7 +26,7 @@ struct Tree {
   void close(std::uint32_t node) {
     nodes[node].end = static_cast<std::uint32_t>(nodes.size());
   }
-  // A tensor whose elements lie in row-major order from the front of `storage`.
+  // A tensor whose elements are in row-major order from the start of `storage`.
   std::uint32_t add_plain_tensor(const Dtype& dtype,
                                  std::span<const std::int64_t> shape,
                                  std::uint32_t storage);

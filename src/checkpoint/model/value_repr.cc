@@ -34,7 +34,7 @@ bool is_bytes_call(const Value& value) {
          arguments[1].is(Kind::kString) && arguments[1].text() == "latin1";
 }
 
-// Recursion ends at kDeepestShown, and all of it once `most` bytes are there.
+// Recursion ends at kDeepestShown, or once there are `most` bytes.
 class Writer {
  public:
   explicit Writer(std::size_t most) : most_(most) {}
@@ -122,7 +122,7 @@ class Writer {
   }
 
  private:
-  // No more of a long text than can be shown.
+  // The part of a long text that can be shown.
   std::string_view front(std::string_view text) const {
     return text.substr(0, most_ + 4);
   }
@@ -133,7 +133,7 @@ class Writer {
     return fmt::format("<class '{}'>", repr_free(dotted(global)));
   }
 
-  // A name from a file with what is not printable escaped.
+  // A name from a file, with unprintable characters escaped.
   static std::string repr_free(std::string_view name) {
     std::string quoted = repr_string(name.substr(0, 200));
     return quoted.substr(1, quoted.size() - 2);

@@ -7,9 +7,9 @@
 
 namespace postflight {
 
-// A value about as Python's repr() writes it, cut at `most` bytes and safe to
-// print. Calls that make plain values are written as those: torch.Size([2, 3]),
-// b'..', PosixPath('/a').
+// A value roughly as Python's repr() writes it, truncated to `most` bytes and
+// safe to print. Calls that create plain values are written as those values:
+// torch.Size([2, 3]), b'..', PosixPath('/a').
 std::string value_repr(const Value& value, std::size_t most = 200);
 
 // The Python type of a value: "int", "torch.Size", "jobcode.Color".

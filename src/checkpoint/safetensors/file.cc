@@ -44,19 +44,19 @@ class Safetensors {
     if (length > cursor.remaining())
       return fail(ErrorKind::kCorrupt,
                   "its header of {} bytes reaches beyond the file's end at {}; "
-                  "the writer was probably killed, or the copy broke off",
+                  "the writer was probably killed, or the copy was interrupted",
                   length, bytes.size());
     const Bytes header = TRY(cursor.take(length));
     begin_ = cursor.offset();
     data_.builders.push_back(std::make_unique<Builder>());
     const Value root = TRY(parse_json(header, *data_.builders.back()));
     if (!root.is(Kind::kDict))
-      return fail(ErrorKind::kCorrupt, "its header is no JSON object");
+      return fail(ErrorKind::kCorrupt, "its header is not a JSON object");
     const std::string_view text = as_text(header);
     if (const std::string_view padding = text.substr(text.rfind('}') + 1);
         padding.find_first_not_of(' ') != padding.npos)
       report("safetensors_padding", Severity::kError,
-             "its header is filled up with something else than spaces");
+             "its header is padded with something other than spaces");
     const std::uint32_t top =
         context_.items_only
             ? context_.parent
@@ -77,8 +77,8 @@ class Safetensors {
       return {};
     }
     if (!pair.value.is(Kind::kDict))
-      return fail(ErrorKind::kCorrupt, "tensor '{}' is described by no object",
-                  name);
+      return fail(ErrorKind::kCorrupt,
+                  "tensor '{}' is not described by an object", name);
     const Value* const dtype = pair.value.find("dtype");
     const Value* const shape = pair.value.find("shape");
     const Value* const offsets = pair.value.find("data_offsets");
@@ -90,13 +90,13 @@ class Safetensors {
     const auto first = size_of(&offsets->items()[0]);
     const auto last = size_of(&offsets->items()[1]);
     if (!first || !last || *last < *first)
-      return fail(ErrorKind::kCorrupt,
-                  "tensor '{}' has offsets that are no stretch of bytes", name);
+      return fail(ErrorKind::kCorrupt, "tensor '{}' has invalid data_offsets",
+                  name);
     std::vector<std::int64_t> sizes;
     for (const Value& size : shape->items()) {
       if (!size_of(&size))
-        return fail(ErrorKind::kCorrupt,
-                    "tensor '{}' has a size that is no number from 0 on", name);
+        return fail(ErrorKind::kCorrupt, "tensor '{}' has an invalid size",
+                    name);
       sizes.push_back(size.integer());
     }
     add_tensor(name, dtype->text(), sizes, {*first, *last - *first}, top);
@@ -116,10 +116,10 @@ class Safetensors {
     }
     if (!texts)
       report("safetensors_metadata", Severity::kError,
-             "its __metadata__ is no object of texts");
+             "its __metadata__ is not an object of strings");
   }
 
-  // Four elements of six bits lie in three bytes: shown as those bytes.
+  // Four elements of six bits are in three bytes, which are shown instead.
   static std::vector<std::int64_t> shape_in_bytes(
       const std::vector<std::int64_t>& shape, std::uint64_t size) {
     std::vector<std::int64_t> bytes = shape;
@@ -166,15 +166,15 @@ class Safetensors {
     }
     if (made.problem.empty() && made.bytes() != extent.size)
       made.problem = tree_.keep(
-          fmt::format("its shape and dtype come to {} bytes, its offsets to {}",
+          fmt::format("its shape and dtype make {} bytes, but its offsets {}",
                       made.bytes(), extent.size));
     const std::uint32_t node =
         tree_.add(top, Key::string(name), NodeKind::kTensor);
     tree_.nodes[node].index = tensor;
   }
 
-  // The format forbids holes, overlaps, names that come twice and bytes after
-  // the last tensor: each can hide something.
+  // The format forbids holes, overlaps, duplicate names and bytes after the
+  // last tensor: each can hide something.
   void check_coverage() {
     std::vector<const Entry*> order;
     for (const Entry& entry : entries_)
@@ -204,8 +204,8 @@ class Safetensors {
     }
     if (lost > 0) {
       checkpoint_.truncation = fmt::format(
-          "the file breaks off: {} of {} tensors are whole; the writer was "
-          "probably killed, or the copy broke off",
+          "the file is truncated: {} of {} tensors are whole; the writer was "
+          "probably killed, or the copy was interrupted",
           entries_.size() - lost, entries_.size());
       report("truncated", Severity::kError, checkpoint_.truncation);
     } else if (at < room) {
@@ -219,7 +219,7 @@ class Safetensors {
     const auto twice = std::ranges::adjacent_find(names);
     if (twice != names.end())
       report("safetensors_duplicate", Severity::kError,
-             fmt::format("tensor '{}' stands in the header more than once",
+             fmt::format("tensor '{}' appears in the header more than once",
                          *twice));
   }
 

@@ -18,8 +18,8 @@ void append_number(std::string& to, T value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Hands small pieces on together: a call for each of many small tensors would
-// take longer than reading them.
+// Joins small pieces: a call for each of many small tensors would take longer
+// than reading them.
 class Gathering {
  public:
   explicit Gathering(const ExportSink& sink) : sink_(sink) {}
@@ -54,7 +54,7 @@ Result<> send(const ExportSink& sink, std::string_view text) {
   return sink(as_bytes(text));
 }
 
-// numpy's texts of one length: U2, S5.
+// numpy's strings of fixed length: U2, S5.
 bool is_text(const Dtype& dtype) {
   return dtype.numeric == Numeric::kOpaque && dtype.name.size() > 1 &&
          (dtype.name[0] == 'U' || dtype.name[0] == 'S') &&
@@ -62,7 +62,7 @@ bool is_text(const Dtype& dtype) {
 }
 
 // numpy's own file format: a dict as Python writes it, padded so that the
-// elements begin at a multiple of 64. Version 2 is for one that is very long.
+// elements begin at a multiple of 64. Version 2 is for very long dicts.
 std::string npy_header(const Tensor& tensor) {
   const std::string_view known = numpy_name(tensor.dtype);
   const std::uint64_t size = tensor.dtype.per_byte > 1 ? 1 : tensor.dtype.size;
@@ -99,8 +99,8 @@ std::string npy_header(const Tensor& tensor) {
   return header + dict;
 }
 
-// An archive of arrays. Sizes and CRCs stand after each one's bytes, so that
-// none has to be read twice.
+// An archive of arrays. Sizes and CRCs follow the bytes of each, so that no
+// array is read twice.
 class NpzWriter {
  public:
   NpzWriter(const TensorReader& reader, const ExportSink& sink)
@@ -251,7 +251,7 @@ Result<> write_safetensors(const TensorReader& reader,
                            const ExportSink& sink) {
   // As its own writer does: by descending element size, then by name.
   std::vector<const NamedTensor*> order;
-  std::set<std::string_view> names = {"__metadata__"};  // which it keeps
+  std::set<std::string_view> names = {"__metadata__"};  // reserved
   for (const NamedTensor& named : tensors) {
     if (!names.insert(named.name).second)
       return fail(
@@ -291,10 +291,11 @@ Result<> write_all(const TensorReader& reader, ExportFormat format,
   switch (format) {
     case ExportFormat::kNpy:
       if (tensors.size() != 1)
-        return fail(ErrorKind::kUsage,
-                    "a .npy holds one array, and {} tensors were picked; write "
-                    ".npz or .safetensors",
-                    tensors.size());
+        return fail(
+            ErrorKind::kUsage,
+            "a .npy holds one array, and {} tensors were selected; write "
+            ".npz or .safetensors",
+            tensors.size());
       TRY(send(sink, npy_header(*tensors[0].tensor)));
       return reader.stream(*tensors[0].tensor, kStreamPiece, sink);
     case ExportFormat::kNpz: {

@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t kBlock = 1 << 20;
 
 struct Plan {
-  std::vector<CopyDimension> moving;     // by falling step in the storage
-  std::vector<CopyDimension> repeating;  // step 0: the same bytes again
+  std::vector<CopyDimension> moving;     // by descending step in the storage
+  std::vector<CopyDimension> repeating;  // of step 0
 };
 
 Plan plan_of(const Tensor& tensor) {
@@ -33,7 +33,7 @@ Plan plan_of(const Tensor& tensor) {
   std::ranges::reverse(plan.moving);
   std::ranges::stable_sort(plan.moving, std::ranges::greater(),
                            &CopyDimension::from_step);
-  // Two that run on into each other on both sides are one.
+  // Merge dimensions that are contiguous on both sides.
   std::vector<CopyDimension> merged;
   for (const CopyDimension& dimension : plan.moving) {
     if (!merged.empty()) {
@@ -60,7 +60,7 @@ class Gatherer {
     // The block grows from the innermost dimension outwards.
     std::uint64_t extent = size_;
     std::size_t block = dimensions.size();
-    std::uint64_t share = 0;  // of the dimension that only fits in parts
+    std::uint64_t share = 0;  // of the dimension that does not fit as a whole
     while (block > 0) {
       const CopyDimension& next = dimensions[block - 1];
       const std::uint64_t gap =
@@ -79,7 +79,7 @@ class Gatherer {
       extent = whole;
       --block;
     }
-    // Whole lines of the target are written when the share is a multiple.
+    // A multiple of this writes whole cache lines of the target.
     constexpr std::uint64_t kWholeLines = 32;
     if (share > kWholeLines)
       share -= share % kWholeLines;
@@ -159,7 +159,8 @@ class Gatherer {
   std::vector<std::byte> staging_;
 };
 
-// Whether that is done and was worth it; if not, nothing is wrong yet.
+// Copies from the mapping if that is faster; false if it is not, or not
+// possible.
 bool gather_mapped(const StorageReader& reader, const Tensor& tensor,
                    std::byte* to, std::span<const CopyDimension> dimensions,
                    std::size_t threads) {
@@ -170,14 +171,14 @@ bool gather_mapped(const StorageReader& reader, const Tensor& tensor,
     bytes *= dimension.count;
     extent += (dimension.count - 1) * dimension.from_step;
   }
-  // Long runs are read straight to their place, few bytes only where they are.
+  // Long runs are read straight to their place, and sparse bytes one by one.
   const bool long_runs = !dimensions.empty() &&
                          dimensions.back().from_step == size &&
                          dimensions.back().to_step == size &&
                          dimensions.back().count * size > kLongestGap;
   if (dimensions.empty() || long_runs || bytes < kBlock || extent / 2 > bytes)
     return false;
-  // The outermost dimension in bands, whose ends are those of lines.
+  // The outermost dimension is split into bands of whole cache lines.
   constexpr std::uint64_t kOneBand = 64 << 20;
   constexpr std::uint64_t kBandOfMany = 8 << 20;
   const WorkerPool pool(threads);
@@ -219,7 +220,7 @@ Result<> gather(StorageReader& reader, const Tensor& tensor,
       !gather_mapped(reader, tensor, to.data(), plan.moving, options.threads))
     TRY(Gatherer(reader, tensor, to.data())
             .run(tensor.offset * tensor.dtype.size, plan.moving));
-  // What repeats is copied inside the result, from its first index on.
+  // Repeated elements are copied within the result.
   std::vector<CopyDimension> done = plan.moving;
   for (CopyDimension& dimension : done)
     dimension.from_step = dimension.to_step;

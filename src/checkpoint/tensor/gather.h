@@ -8,20 +8,20 @@
 
 namespace postflight {
 
-// What lies between two wanted pieces is read too, up to a page.
+// Gaps between wanted pieces up to this size are read as well.
 constexpr std::uint64_t kLongestGap = 4096;
 
-// Reads the elements of a tensor that is known to stay inside its storage into
-// row-major order, as they lie there.
+// Reads the elements of a tensor, which is known to stay inside its storage,
+// into row-major order. Their bytes are not converted.
 //
-// The dimensions are gone through in the order in which the storage has them.
-// The innermost ones make a block that is read in one piece: as long as gaps
-// between what is wanted are no longer than a page, which the disk reads
-// anyway, and the block fits the cache that it is then put in order from.
+// The dimensions are visited in the order of their strides in the storage. The
+// innermost ones form a block that is read at once: as long as gaps are no
+// longer than a page, which the disk reads anyway, and the block fits the cache
+// that it is then copied from.
 //
-// A large tensor most of whose bytes are out of order is put in order right
-// from the mapped file instead, if `mapped`: by `threads`, 0 being one for each
-// processor.
+// If `mapped`, a large tensor most of whose bytes are not in order is instead
+// copied straight from the mapped file, by `threads` threads (0: one for each
+// processor).
 struct GatherOptions {
   bool mapped = false;
   std::size_t threads = 1;

@@ -17,8 +17,8 @@ namespace {
 
 // Small enough to be still in the cache when its CRC is taken.
 constexpr std::size_t kCrcPiece = 256 << 10;
-// Neighbours are read in one go up to so many bytes, and larger tensors are
-// shared out among threads in pieces of so many.
+// Neighbours are read together up to so many bytes; larger tensors are divided
+// among threads in pieces of kReadAtOnce.
 constexpr std::uint64_t kTogether = 1 << 20;
 constexpr std::uint64_t kReadAtOnce = 8 << 20;
 
@@ -40,8 +40,7 @@ Result<> check_readable(const Tensor& tensor) {
   return {};
 }
 
-// Whether its bytes are wanted in the order in which they lie in the storage,
-// and as they are.
+// Whether its bytes are contiguous in the storage and need no conversion.
 bool is_straight(const Tensor& tensor, const Storage& storage) {
   return is_contiguous(tensor) && !needs_finish(tensor, storage);
 }
@@ -52,7 +51,7 @@ std::pair<std::size_t, std::size_t> chunk_range(const Tensor& tensor,
   return storage.assembly->chunks_in(begin, begin + tensor.bytes());
 }
 
-// How many parts of an assembled tensor are wanted; 0 of any other.
+// How many chunks of an assembled tensor are needed; 0 for any other.
 std::size_t chunks_of(const Tensor& tensor, const Storage& storage) {
   if (storage.assembly == nullptr)
     return 0;
@@ -60,20 +59,20 @@ std::size_t chunks_of(const Tensor& tensor, const Storage& storage) {
   return last - first;
 }
 
-// A tensor, or one chunk of it, that takes more than reading it straight.
+// A tensor, or one chunk of it, that cannot be read straight to its place.
 struct Other {
   const TensorTarget* target = nullptr;
   std::optional<std::size_t> chunk = {};
 };
 
-// A stretch of a file that goes straight to its place.
+// An extent of a file that is read straight to its place.
 struct Straight {
   const DataFile* file = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> to;
 };
 
-// Several of them that lie close together.
+// Several of them that are close together.
 struct Batch {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -83,7 +82,7 @@ Result<> read_batch(std::span<const Straight> stretches, std::uint64_t total) {
   const DataFile& file = *stretches[0].file;
   if (stretches.size() == 1)
     return file.read_at(stretches[0].offset, stretches[0].to);
-  // Many small ones are copied from where they are mapped.
+  // Many small ones are copied from the mapping.
   const Straight& last = stretches.back();
   const std::uint64_t begin = stretches[0].offset;
   if (const std::optional<Bytes> mapped =
@@ -189,10 +188,8 @@ Result<> TensorReader::read_checked(const Storage& storage,
       crc = crc32_of(piece, crc);
   }
   if (has_crc && crc != storage.entry->crc32)
-    return fail(ErrorKind::kCorrupt,
-                "{}: its CRC-32 is {:08x}, but {:08x} when it was written; its "
-                "bytes have changed since",
-                storage.entry->name, crc, storage.entry->crc32);
+    return fail(ErrorKind::kCorrupt, "{}: {}", storage.entry->name,
+                crc_mismatch(crc, storage.entry->crc32));
   return {};
 }
 
@@ -210,10 +207,8 @@ Result<> TensorReader::check_record(const Storage& storage) const {
     crc = crc32_of(piece, crc);
   }
   if (crc != storage.entry->crc32)
-    return fail(ErrorKind::kCorrupt,
-                "{}: its CRC-32 is {:08x}, but {:08x} when it was written; its "
-                "bytes have changed since",
-                storage.entry->name, crc, storage.entry->crc32);
+    return fail(ErrorKind::kCorrupt, "{}: {}", storage.entry->name,
+                crc_mismatch(crc, storage.entry->crc32));
   return {};
 }
 
@@ -260,7 +255,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   });
   const std::vector<Batch> batches = batches_of(straight);
   const std::size_t jobs = batches.size() + others.size();
-  // Threads are for many tensors, or else for the parts of one.
+  // Threads read several tensors, or else the parts of one.
   TensorReader one_by_one(*this);
   if (jobs > 1)
     one_by_one.threads_ = 1;
@@ -280,7 +275,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     return AssemblyReader(*storage.assembly, checkpoint_.item_opener())
         .read_chunk(*chunk, tensor.offset * tensor.dtype.size, target->to);
   };
-  // Starting a thread costs more than reading a little.
+  // Starting a thread costs more than a small read.
   const WorkerPool pool(bytes < 2 * kTogether ? 1 : threads_);
   return pool.map_ordered(
       jobs, work,
@@ -325,7 +320,7 @@ Result<> TensorReader::stream(const Tensor& tensor, std::size_t piece,
     }
     return {};
   }
-  // Parts that are whole in all dimensions after one of them.
+  // Slices that are whole in all dimensions after one of them.
   std::uint64_t inner = tensor.dtype.size;
   std::size_t cut = tensor.shape.size();
   while (cut > 0) {
@@ -384,8 +379,8 @@ Result<> ReadBudget::take(const Tensor& tensor) {
       std::max(tensor.bytes(), packed ? storage.size : 0);
   if (cost > left_)
     return fail(ErrorKind::kRefused,
-                "its {} bytes repeat far fewer; all together are more than "
-                "allowed (max_materialised_bytes)",
+                "its {} bytes repeat far fewer; together, the tensors exceed "
+                "what is allowed (max_materialised_bytes)",
                 tensor.bytes());
   left_ -= cost;
   return {};

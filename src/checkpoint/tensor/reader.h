@@ -20,16 +20,16 @@ struct ReadOptions {
   bool check_crc = false;  // of the records that hold the tensors
 };
 
-// Where one tensor is to go.
+// Where to write a tensor.
 struct TensorTarget {
   const Tensor* tensor = nullptr;
   std::span<std::byte> to;  // tensor->bytes() long
 };
 
 // Reads tensors, or slices of them, as the row-major bytes of their true
-// values: strides are followed, byte order, conjugation and negation undone.
-// Only bytes that are wanted are read, and gaps of up to a page between them.
-// Safe from any thread; the Checkpoint must outlive it.
+// values: strides are followed, byte order, conjugation and negation resolved.
+// Only the needed bytes are read, and gaps of up to a page between them. Safe
+// from any thread; the Checkpoint must outlive it.
 class TensorReader {
  public:
   explicit TensorReader(const Checkpoint& checkpoint,
@@ -37,12 +37,11 @@ class TensorReader {
 
   Result<> read(const Tensor& tensor, std::span<std::byte> to) const;
 
-  // Many at once: in the order in which they lie in the files, neighbours in
-  // one go, on several threads.
+  // Many at once: in file order, neighbours together, on several threads.
   Result<> read_all(std::span<const TensorTarget> targets) const;
 
-  // The bytes where they lie, mapped, if nothing has to be done to them. If
-  // another process cuts the file short, touching them raises SIGBUS.
+  // The mapped bytes, if they need no conversion. If another process truncates
+  // the file, touching them raises SIGBUS.
   std::optional<Bytes> view(const Tensor& tensor) const;
 
   // The same bytes as read() in pieces of up to `piece`, front to back.
@@ -50,7 +49,7 @@ class TensorReader {
   Result<> stream(const Tensor& tensor, std::size_t piece,
                   const Sink& sink) const;
 
-  // Checks a record of an archive against its CRC, where it has one.
+  // Checks a record of an archive against its CRC, if it has one.
   Result<> check_record(const Storage& storage) const;
 
  private:

@@ -31,7 +31,7 @@ Result<std::optional<std::int64_t>> number(std::string_view text) {
   const auto read =
       std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size())
-    return fail(ErrorKind::kUsage, "'{}' in a slice is no number", text);
+    return fail(ErrorKind::kUsage, "'{}' in a slice is not a number", text);
   return std::optional(value);
 }
 
@@ -85,7 +85,7 @@ Result<std::vector<SliceRange>> parse_slice(
   std::vector<std::string_view> parts = split(inner, ',');
   if (parts.size() == 1 && parts[0].empty())
     parts.clear();
-  if (parts.size() > 1 && parts.back().empty())  // [0,] as Python has it
+  if (parts.size() > 1 && parts.back().empty())  // [0,] as in Python
     parts.pop_back();
   const auto ellipses = std::ranges::count(parts, "...");
   if (ellipses > 1)
@@ -118,7 +118,7 @@ TensorSlice slice_tensor(const Tensor& tensor,
   slice.tensor = tensor;
   if (tensor.in_part)
     slice.tensor.problem = {};
-  // Several elements share a byte there.
+  // Packed elements share bytes.
   const bool all = std::ranges::equal(
       ranges, tensor.shape, [](const SliceRange& range, std::int64_t size) {
         return !range.drop && range.step == 1 &&
@@ -126,11 +126,11 @@ TensorSlice slice_tensor(const Tensor& tensor,
       });
   if (tensor.dtype.per_byte > 1 && !all && slice.tensor.problem.empty())
     slice.tensor.problem =
-        "its elements are packed, so it can be had as a whole only";
+        "its elements are packed, so only the whole tensor can be read";
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const SliceRange& range = ranges[i];
     const auto stride = static_cast<std::uint64_t>(tensor.stride[i]);
-    // Inside the tensor, whose reach was checked; an empty one has none.
+    // In bounds, as those of the tensor were checked, unless it is empty.
     if (range.count > 0)
       slice.tensor.offset += range.start * stride;
     if (range.drop)

@@ -9,8 +9,8 @@
 
 namespace postflight {
 
-// A part of a tensor: itself a tensor over the same storage, with the numbers
-// that it needs. Moving it keeps `tensor` valid.
+// A part of a tensor: a tensor over the same storage, and its shape and
+// strides. It can be moved, but not copied: `tensor` has views of the vectors.
 struct TensorSlice {
   Tensor tensor;
   std::vector<std::int64_t> shape;
@@ -27,13 +27,14 @@ struct SliceRange {
 };
 
 // Reads "[0:128, :, 3]" as numpy does for a tensor of this shape: negative
-// numbers count from the end, steps are positive, dimensions that are not
-// mentioned are whole, ... stands for as many as there are left.
+// numbers count from the end, steps are positive, other dimensions are whole,
+// and
+// ... stands for as many as are left.
 Result<std::vector<SliceRange>> parse_slice(
     std::string_view text, std::span<const std::int64_t> shape);
 
-// One range for each dimension, inside the tensor. Of one that can be had in
-// part, reading the slice says whether it can.
+// One range for each dimension, inside the tensor. If only some chunks of the
+// tensor are unavailable, reading the slice tells whether it needs them.
 TensorSlice slice_tensor(const Tensor& tensor,
                          std::span<const SliceRange> ranges);
 

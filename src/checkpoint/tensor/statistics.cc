@@ -79,7 +79,7 @@ double real(std::size_t size, const std::byte* at) {
   return std::bit_cast<double>(load_little_endian<std::uint64_t>(at));
 }
 
-// std::hypot would do, but glibc's is newer than the oldest that we run on.
+// Not std::hypot, whose symbol in glibc is newer than the oldest we run on.
 double magnitude(double a, double b) {
   const double large = std::max(std::abs(a), std::abs(b));
   const double small = std::min(std::abs(a), std::abs(b));
@@ -129,7 +129,7 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
 
 namespace {
 
-// A sum in several lanes, which a processor adds to at once.
+// A sum in several lanes, so that it can be vectorised.
 template <typename Real, typename Term>
 Real sum_of(std::span<const double> values, Term term) {
   constexpr std::size_t kLanes = 8;
@@ -146,9 +146,9 @@ Real sum_of(std::span<const double> values, Term term) {
 // Mean and deviation of numbers that come in pieces.
 class Moments {
  public:
-  // None of the piece is farther from 0 than `largest`.
+  // `largest` bounds the magnitudes in the piece.
   void add(std::span<const double> piece, double largest) {
-    // Beyond this squares of doubles may overflow, those of long doubles not.
+    // The squares of larger doubles may overflow; those of long doubles do not.
     constexpr double kSquarable = 1e140;
     if (piece.empty())
       return;
@@ -172,7 +172,7 @@ class Moments {
                       static_cast<Real>(size);
     const Real squares = sum_of<Real>(
         piece, [mean](Real value) { return (value - mean) * (value - mean); });
-    // Chan's way to join two sums of squared distances from their means.
+    // Chan's formula for combining two sums of squared deviations.
     const long double between = mean - mean_;
     const long double count = count_ + size;
     mean_ += between * (size / count);
@@ -225,14 +225,14 @@ class Counter {
       stretch(least, largest);
   }
 
-  // As if each element had been counted so many times.
+  // As if each element occurred so many times.
   TensorStatistics found(std::uint64_t times) {
     for (std::uint64_t* const counted :
          {&found_.elements, &found_.nan, &found_.infinite, &found_.zero})
       *counted *= times;
     if (!moments_.empty()) {
       found_.mean = moments_.mean();
-      // Of equal numbers not even by a last digit.
+      // Exactly 0 for equal numbers, without rounding errors.
       found_.deviation =
           found_.minimum == found_.maximum ? 0 : moments_.deviation();
     }
@@ -240,7 +240,7 @@ class Counter {
   }
 
  private:
-  // A double has not room for all of these integers.
+  // A double cannot represent all 64-bit integers.
   template <typename Integer>
   void stretch_by(Bytes piece) {
     for (std::size_t at = 0; at + sizeof(Integer) <= piece.size();
@@ -272,7 +272,7 @@ class Counter {
 
 Result<TensorStatistics> statistics_of(const TensorReader& reader,
                                        const Tensor& repeated) {
-  // What is repeated need not be read again.
+  // Repeated elements are read once.
   Tensor tensor = repeated;
   std::vector<std::int64_t> shape(tensor.shape.begin(), tensor.shape.end());
   std::uint64_t times = 1;
@@ -281,7 +281,7 @@ Result<TensorStatistics> statistics_of(const TensorReader& reader,
       times *= static_cast<std::uint64_t>(std::exchange(shape[i], 1));
   tensor.shape = shape;
   Counter counter(tensor.dtype);
-  // Few enough for the nearest cache.
+  // Fits the L1 cache.
   const std::size_t block = 2048 * tensor.dtype.size;
   TRY(reader.stream(tensor, 1 << 20, [&](Bytes piece) -> Result<> {
     for (; piece.size() > block; piece = piece.subspan(block))

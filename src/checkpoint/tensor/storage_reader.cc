@@ -57,7 +57,7 @@ std::optional<Bytes> StorageReader::mapped_at(std::uint64_t offset,
 Result<> StorageReader::read_at(std::uint64_t offset, std::span<std::byte> to) {
   if (offset > size_ || to.size() > size_ - offset)
     return fail(ErrorKind::kCorrupt,
-                "bytes {} to {} lie outside a storage of {} bytes", offset,
+                "bytes {} to {} are outside a storage of {} bytes", offset,
                 offset + to.size(), size_);
   if (to.empty())
     return {};

@@ -13,8 +13,8 @@
 
 namespace postflight {
 
-// The bytes of one storage, wherever they lie. A deflated one is read best
-// from front to back: going back begins again at its front.
+// The bytes of one storage, wherever they are. A deflated one should be read
+// from front to back, as seeking back inflates it from the start again.
 class StorageReader {
  public:
   static Result<StorageReader> open(const Checkpoint& checkpoint,
@@ -23,12 +23,12 @@ class StorageReader {
   std::uint64_t size() const { return size_; }
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
 
-  // Where the bytes lie as they are; nothing if they are packed or in memory.
+  // Where the bytes are in the file; empty if they are deflated or in memory.
   const std::optional<Extent>& extent() const { return extent_; }
   const DataFile* file() const { return file_; }
-  // All of them in memory or mapped, if they lie there as they are.
+  // All of them in memory or mapped, if they are not deflated.
   std::optional<Bytes> view() const;
-  // A stretch of them as DataFile::mapped_at() has it.
+  // A part of them, as DataFile::mapped_at().
   std::optional<Bytes> mapped_at(std::uint64_t offset,
                                  std::uint64_t size) const;
 

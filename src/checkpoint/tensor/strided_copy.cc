@@ -60,7 +60,8 @@ void for_each(const std::byte* from, std::byte* to,
 // Small enough that both sides stay in the cache.
 constexpr std::uint64_t kTile = 64;
 
-// Two dimensions with one innermost here, the other there, tile by tile.
+// Two dimensions, one innermost in the source, the other in the target: tile by
+// tile.
 void copy_tiles(const std::byte* from, std::byte* to, std::size_t size,
                 const CopyDimension& rows, const CopyDimension& columns) {
   for (std::uint64_t c = 0; c < columns.count; c += kTile)
@@ -87,7 +88,7 @@ void copy_strided(const std::byte* from, std::byte* to, std::size_t size,
       outer.push_back(dimension);
     bytes *= dimension.count;
   }
-  // What is next to each other here and there is one larger element.
+  // Elements that are adjacent on both sides are one larger element.
   for (;;) {
     const auto run = std::ranges::find_if(outer, [size](const auto& dimension) {
       return dimension.from_step == size && dimension.to_step == size;
@@ -101,7 +102,7 @@ void copy_strided(const std::byte* from, std::byte* to, std::size_t size,
     std::memcpy(to, from, size);
     return;
   }
-  // The innermost dimension of either side, by place, for windows that overlap
+  // The innermost dimension of either side, by index, as overlapping windows
   // have several dimensions of one step.
   const auto from_inner =
       std::ranges::min_element(outer, {}, &CopyDimension::from_step);
@@ -119,7 +120,7 @@ void copy_strided(const std::byte* from, std::byte* to, std::size_t size,
     });
   } else if (can_transpose(size) && columns.from_step == size &&
              rows.to_step == size) {
-    // More than a cache holds beside what it is made of.
+    // More than the cache holds in addition to the source.
     constexpr std::uint64_t kLarge = 512 << 10;
     for_each(from, to, outer, [&](const std::byte* a, std::byte* b) {
       transpose(

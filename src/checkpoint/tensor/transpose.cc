@@ -1,20 +1,22 @@
-// Turning a matrix around at the speed of memory. What it costs is not the
-// moves but how memory is met on the way:
+// Transposing a matrix at memory speed. The cost is not in the moves but in the
+// order of memory accesses:
 //
-// - A line of the cache that is written in parts is read first. So whole lines
-//   of 64 bytes are put together in registers and written past the cache, each
-//   at once: 8 ms instead of 26 for 64 MiB.
-// - The columns of a large result lie on a page each. If all of them are
-// visited
-//   in turn, the processor forgets where the first is before it comes back to
-//   it; 1,024 it remembers: 8 ms instead of 12.
-// - The source is walked along its rows, 64 bytes of each, few enough at once
-//   that the processor sees them coming.
+// - A cache line that is written in parts is read first. So whole lines of 64
+// bytes
+//   are assembled in registers and written with non-temporal stores: 8 ms
+//   instead of 26 for 64 MiB.
+// - The columns of a large result are on a page each. If all of them are
+// visited in
+//   turn, the TLB has lost the first when it is needed again; it holds 1,024: 8
+//   ms instead of 12.
+// - The source is read along its rows, 64 bytes of each, of few enough rows at
+// a time
+//   for the hardware prefetcher.
 //
-// In registers: 16 bytes of each of 16 / size rows make a square. Interleaving
-// the first half of its rows with the second, element by element, as often as
-// it can be halved, leaves its columns. A register of 512 bits does so with
-// four squares below each other, whose columns then are whole lines.
+// In registers: 16 bytes of each of 16 / size rows form a square. Interleaving
+// the first half of its rows with the second, element by element, log2(rows)
+// times, leaves its columns. A register of 512 bits does so with four squares
+// below each other, whose columns then are whole lines.
 
 #include "checkpoint/tensor/transpose.h"
 
@@ -110,9 +112,9 @@ void turn_near(const Transposition& box) {
   }
 }
 
-// The 64 bytes of a column before those that were just made, and those: where
-// lines of the result begin elsewhere, each is the end of one and the
-// beginning of the other.
+// Joins the previous 64 bytes of a column and the current ones: if the result
+// is not aligned to cache lines, each line has the end of one and the beginning
+// of the other.
 struct alignas(kCacheLine) Pending {
   std::byte before[kCacheLine];
   std::byte made[kCacheLine];
@@ -132,7 +134,7 @@ void put(Pending& pending, std::byte* to, bool first) {
   std::memcpy(pending.before, pending.made, kCacheLine);
 }
 
-// Whole lines of rows, whole squares of columns, wherever they lie.
+// Whole lines of rows, whole squares of columns, at any alignment.
 template <std::size_t kSize>
 void turn_past(const Transposition& box) {
   std::vector<Pending> pending(std::min(kPagesAtOnce, box.columns));
@@ -142,7 +144,7 @@ void turn_past(const Transposition& box) {
       for (std::uint64_t line = block; line < end; line += kInLine<kSize>) {
         const std::byte* const from =
             box.from + row * box.from_row + line * kSize;
-        // More rows than the processor would notice by itself.
+        // More rows than the hardware prefetches by itself.
         for (std::uint64_t i = 0; i < kInLine<kSize>; ++i)
           _mm_prefetch(reinterpret_cast<const char*>(from + i * box.from_row +
                                                      kCacheLine),
@@ -221,7 +223,7 @@ template <std::size_t kSize>
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i * to_column), now[i]);
 }
 
-// As turn_past, for a result whose lines begin where those of memory do.
+// As turn_past, for a result that is aligned to cache lines.
 template <std::size_t kSize>
 [[gnu::target("avx512bw")]] void turn_lines(const Transposition& box) {
   for (std::uint64_t block = 0; block < box.columns; block += kPagesAtOnce) {

@@ -5,8 +5,8 @@
 
 namespace postflight {
 
-// A box of two dimensions that is turned around: from[row * from_row + column *
-// size] goes to to[column * to_column + row * size].
+// A 2-D transpose: from[row * from_row + column * size] is copied to
+// to[column * to_column + row * size].
 struct Transposition {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -16,11 +16,11 @@ struct Transposition {
   std::uint64_t to_column = 0;
 };
 
-// Elements of these sizes can be turned around: 1, 2, 4, 8, 16.
+// Supported element sizes: 1, 2, 4, 8, 16.
 bool can_transpose(std::size_t size);
 
-// If it is `past_cache`, the result does not displace what the cache has, and
-// is not there afterwards.
+// `past_cache` writes with non-temporal stores: the result neither displaces
+// the contents of the cache nor is in it afterwards.
 void transpose(const Transposition& box, std::size_t size, bool past_cache);
 
 }  // namespace postflight

@@ -11,23 +11,23 @@
 namespace postflight {
 namespace {
 
-// The last hundred tell what is wrong with a file; more only cost memory.
+// A hundred tell what is wrong with a file; more only cost memory.
 constexpr std::size_t kMostGaps = 100;
 
 Finding unrecognised(std::uint64_t end, std::string_view reason) {
-  return {
-      .kind = "unrecognised_bytes",
-      .severity = Severity::kError,
-      .message = fmt::format("bytes 0 to {} are no archive: {}", end, reason),
-      .where = "byte 0"};
+  return {.kind = "unrecognised_bytes",
+          .severity = Severity::kError,
+          .message =
+              fmt::format("bytes 0 to {} are not an archive: {}", end, reason),
+          .where = "byte 0"};
 }
 
 Finding too_many(std::uint64_t end, std::uint64_t allowed) {
   return {.kind = "too_many_archives",
           .severity = Severity::kError,
           .message = fmt::format(
-              "the file holds more than the {} archives allowed "
-              "(max_archive_entries); bytes 0 to {} were not looked at",
+              "the file has more than the {} archives allowed "
+              "(max_archive_entries); bytes 0 to {} were not examined",
               allowed, end),
           .where = "byte 0"};
 }
@@ -40,7 +40,7 @@ Finding gap(Bytes file, std::uint64_t begin, std::uint64_t end) {
             .severity = Severity::kError,
             .message = fmt::format(
                 "an archive begins at byte {} and breaks off at byte {}; the "
-                "writer was probably killed or the copy cut short",
+                "writer was probably killed or the copy interrupted",
                 begin, end),
             .where = where};
   return {.kind = "zip_trailing_bytes",
@@ -54,7 +54,7 @@ Finding gap(Bytes file, std::uint64_t begin, std::uint64_t end) {
 
 Archives find_archives(Bytes file, const Limits& limits) {
   Archives found;
-  std::uint64_t rest = file.size();  // what is behind it has been dealt with
+  std::uint64_t rest = file.size();  // the bytes after it are done
   std::size_t gaps = 0;
   do {
     if (found.extents.size() == limits.max_archive_entries) {

@@ -9,7 +9,8 @@
 
 namespace postflight {
 
-// The zip archives of a file, in file order, and what lies around them.
+// The zip archives of a file, in file order, and findings about the bytes
+// around them.
 struct Archives {
   std::vector<Extent> extents;
   std::vector<Finding> findings;
@@ -17,8 +18,8 @@ struct Archives {
 
 // Finds all archives of a file: one in a file of torch.save, several back to
 // back in a data file of a distributed checkpoint. Each archive's end says
-// where it begins, so the walk goes from back to front and looks only at ends;
-// what it cannot recognise becomes a finding.
+// where it begins, so the walk goes backwards from end record to end record;
+// what it does not recognise becomes a finding.
 Archives find_archives(Bytes file, const Limits& limits);
 
 }  // namespace postflight

@@ -8,7 +8,7 @@
 namespace postflight {
 namespace {
 
-// Exported programs number dtypes in a way of their own.
+// The numbers of dtypes in exported programs.
 Dtype exported_dtype(std::int64_t number) {
   constexpr std::pair<std::int64_t, std::string_view> kNames[] = {
       {1, "uint8"},

@@ -6,10 +6,10 @@
 
 namespace postflight {
 
-// What torch's and Python's functions that we understand are called here.
+// The functions of torch and Python that we understand.
 enum class KnownCall : std::uint8_t {
   kUnknown,
-  // What makes tensors,
+  // Those that create tensors.
   kTensor,
   kTensorV3,
   kParameter,
@@ -25,7 +25,7 @@ enum class KnownCall : std::uint8_t {
   kNdarray,
   kScalar,
   kFromBuffer,
-  // and anything else.
+  // Others.
   kDict,
   kDefaultDict,
   kCounter,
@@ -33,10 +33,10 @@ enum class KnownCall : std::uint8_t {
   kList,
   kSize,            // torch.Size, a tuple
   kPlain,           // a value that is shown whole: complex, a path
-  kSameAsArgument,  // hands its first argument through
+  kSameAsArgument,  // returns its first argument
 };
 
-// Whether what such a call makes may be a tensor.
+// Whether such a call may create a tensor.
 constexpr bool makes_tensor(KnownCall call) {
   return call >= KnownCall::kTensor && call <= KnownCall::kFromBuffer;
 }

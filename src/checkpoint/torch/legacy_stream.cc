@@ -27,7 +27,7 @@ class LegacyStream {
     constexpr std::int64_t kProtocol = 1001;
     if (!protocol.is(Kind::kInteger) || protocol.integer() != kProtocol)
       return fail(ErrorKind::kUnsupported,
-                  "a torch.save stream of another protocol than {}", kProtocol);
+                  "a torch.save stream of a protocol other than {}", kProtocol);
     TRY(next_pickle("system"));
     const Value object = TRY(next_pickle("object"));
     TreeBuilder builder(checkpoint_.tree,
@@ -35,11 +35,11 @@ class LegacyStream {
                           return resolve(id, reference);
                         });
     TRY(place(builder, object, context_));
-    // Where storages lie is known only now; a stream that breaks off from here
-    // on still has its tree.
+    // Where storages are is known only now; a stream that is truncated from
+    // here on still has its tree.
     Result<Value> keys = next_pickle("list of storages");
     if (!keys)
-      broke_off(std::string(keys.error().message()));
+      truncated_with(std::string(keys.error().message()));
     else
       TRY(lay_out(*keys));
     spread_problems(checkpoint_.tree);
@@ -101,24 +101,24 @@ class LegacyStream {
 
   Result<> lay_out(const Value& keys) {
     if (!keys.is(Kind::kList))
-      return fail(ErrorKind::kCorrupt,
-                  "its list of storages is no list but something else");
+      return fail(ErrorKind::kCorrupt, "its list of storages is not a list");
     std::uint64_t whole = 0;
     for (std::size_t i = 0; i < keys.items().size(); ++i) {
       const Value& key = keys.items()[i];
       if (!is_text(key))
-        return fail(ErrorKind::kCorrupt, "a key of a storage is no text");
+        return fail(ErrorKind::kCorrupt, "a key of a storage is not a string");
       const auto known = known_.find(key.text());
       if (known == known_.end()) {
         if (const auto end = end_of_unknown(keys.items().subspan(i + 1))) {
           report("unused_storage", Severity::kWarning,
-                 fmt::format("storage '{}' is used by no tensor", key.text()));
+                 fmt::format("storage '{}' is not used by any tensor",
+                             key.text()));
           at_ = *end;
           ++whole;
           continue;
         }
         report("unused_storage", Severity::kError,
-               fmt::format("storage '{}' is used by no tensor, so that what "
+               fmt::format("storage '{}' is not used by any tensor, so what "
                            "follows it cannot be found",
                            key.text()));
         mark_missing(
@@ -129,7 +129,7 @@ class LegacyStream {
       }
       if (known->second.found)
         report("duplicate_storage", Severity::kError,
-               fmt::format("storage '{}' stands in the stream more than once; "
+               fmt::format("storage '{}' appears in the stream more than once; "
                            "torch takes the last",
                            key.text()));
       Storage& storage = checkpoint_.tree.storages[known->second.storage];
@@ -153,7 +153,7 @@ class LegacyStream {
       ++whole;
     }
     if (whole < keys.items().size())
-      broke_off(
+      truncated_with(
           fmt::format("the stream ends inside its storages: {} of {} are whole",
                       whole, keys.items().size()));
     else if (at_ < data_.size())
@@ -164,8 +164,8 @@ class LegacyStream {
     return {};
   }
 
-  // Where a storage ends whose element size nobody states: where the next one
-  // begins as it should, or the file ends, for one size alone.
+  // The end of a storage whose element size is unknown: the one size for which
+  // the next storage begins validly, or the file ends.
   std::optional<std::uint64_t> end_of_unknown(
       std::span<const Value> following) const {
     const auto count_at = [this](std::uint64_t at) {
@@ -211,7 +211,7 @@ class LegacyStream {
                                     fmt::format("byte {}", at_)});
   }
 
-  // Why the storages that have not been found are not there.
+  // Sets why storages were not found.
   void mark_missing(std::string_view why) {
     Tree& tree = checkpoint_.tree;
     for (auto& [key, known] : known_)
@@ -220,9 +220,9 @@ class LegacyStream {
         storage.problem = tree.keep(fmt::format("storage '{}' {}", key, why));
   }
 
-  void broke_off(const std::string& how) {
+  void truncated_with(const std::string& how) {
     checkpoint_.truncation = fmt::format(
-        "{}; the writer was probably killed, or the copy broke off", how);
+        "{}; the writer was probably killed, or the copy was interrupted", how);
     checkpoint_.findings.push_back({"truncated", Severity::kError,
                                     checkpoint_.truncation,
                                     data_.path().filename().string()});

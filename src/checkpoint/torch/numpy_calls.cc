@@ -1,4 +1,4 @@
-// numpy's arrays and scalars, whose bytes lie inside the pickle.
+// numpy's arrays and scalars, whose bytes are inside the pickle.
 
 #include <algorithm>
 #include <string>

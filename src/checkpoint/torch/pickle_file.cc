@@ -23,7 +23,7 @@ bool is_nested_load(const Object& object) {
          object.callable.global().name == "_load_from_bytes";
 }
 
-// The bytes that such a call would load; nothing if only Python could know.
+// The bytes that such a call would load; empty if only Python could tell.
 std::optional<std::string_view> nested_bytes(const Object& object) {
   if (!object.arguments.is(Kind::kTuple) ||
       object.arguments.items().size() != 1)
@@ -35,8 +35,8 @@ std::optional<std::string_view> nested_bytes(const Object& object) {
   return std::nullopt;
 }
 
-// What was inflated counts as what it was, or a bomb's pickle would take 64
-// times a thousand times its size.
+// Values may take 64 times the deflated size, not the inflated one, or a
+// decompression bomb would take 64 times a thousand times its size.
 Limits capped(Limits limits, std::uint64_t file_size) {
   constexpr std::uint64_t kPerByte = 48;
   constexpr std::uint64_t kAlways = 48 << 20;
@@ -77,7 +77,7 @@ void PickleFile::load_streams(PickleStreams found, std::uint32_t depth) {
   findings.insert(findings.end(),
                   std::make_move_iterator(found.findings.begin()),
                   std::make_move_iterator(found.findings.end()));
-  // The streams move into the vector whole; their bytes stay where they are.
+  // Moving the streams into the vector does not move their bytes.
   streams_.push_back(std::move(found));
   const std::size_t place = streams_.size() - 1;
   for (std::size_t i = 0; i < streams_[place].streams.size(); ++i)
@@ -102,13 +102,13 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
       return;
     }
     const Result<Pickle> read = machine_.load(rest);
-    // Nor would Python call anything before it notices.
+    // Python would not call anything before it notices, either.
     if (!read && count > 0 && !starts_with_proto(rest) &&
         machine_.objects().empty()) {
       const bool zeros = std::ranges::all_of(rest, is_zero);
       findings.push_back(
           {"trailing_bytes", Severity::kWarning,
-           fmt::format("{} {} after the pickle are no pickle", rest.size(),
+           fmt::format("{} {} after the pickle are not a pickle", rest.size(),
                        zeros ? "zero bytes" : "bytes"),
            fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at)});
       return;
@@ -138,7 +138,7 @@ void PickleFile::stop_at(const std::string& where, std::uint64_t at) {
   if (!too_many_)
     findings.push_back(
         {"too_many_pickles", Severity::kError,
-         fmt::format("the file holds more than the {} pickles allowed "
+         fmt::format("the file has more than the {} pickles allowed "
                      "(max_pickles); the rest was not looked at",
                      limits_.max_pickles),
          fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at)});
@@ -146,8 +146,8 @@ void PickleFile::stop_at(const std::string& where, std::uint64_t at) {
 }
 
 void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
-  // Loading them makes the machine forget what it met. One text can be loaded
-  // many times.
+  // Collected first, as loading them makes the machine forget its objects. One
+  // text can be loaded many times.
   std::vector<std::string_view> texts;
   std::set<const char*> met;
   bool all_seen = true;
@@ -183,8 +183,7 @@ void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
   }
   if (number == 0 || !all_seen || too_many_)
     return;
-  // All that such a call would do is to load pickles that are judged on their
-  // own.
+  // Such a call only loads pickles, which are judged on their own.
   for (std::size_t i = first; i < pickles.size(); ++i)
     all_seen = all_seen && !pickles[i].error;
   if (!all_seen)

@@ -14,10 +14,10 @@
 
 namespace postflight {
 
-// One pickle of a file, or what could be learnt of one that breaks off.
+// One pickle of a file, or what could be read of a truncated one.
 struct LoadedPickle {
   std::string where;  // the record it is in; empty: the file itself
-  Bytes bytes;        // the pickle's own; of a broken one the rest
+  Bytes bytes;        // of the pickle; if it is broken, up to the end
   std::optional<std::uint64_t> offset;  // in the file, unless inflated
   Pickle pickle;
   Audit audit;
@@ -28,7 +28,7 @@ struct LoadedPickle {
 // the file's bytes, which must outlive it.
 class PickleFile {
  public:
-  // Fails if the file holds no pickle at all.
+  // Fails if the file has no pickle at all.
   static Result<PickleFile> read(Bytes file, const Limits& limits);
 
   std::vector<LoadedPickle> pickles;
@@ -37,7 +37,7 @@ class PickleFile {
   // The worst that loading any of them would do.
   Trust worst() const;
   bool runs_code() const { return worst() > Trust::kTorch; }
-  // Whether everything could be read and nothing is damaged or deceiving.
+  // Whether everything could be read and nothing is damaged or ambiguous.
   bool intact() const;
 
  private:
@@ -52,7 +52,7 @@ class PickleFile {
   Limits limits_;
   Allowance allowance_;
   bool too_many_ = false;
-  // Owners of what the pickles' values point into. One machine for all: there
+  // They own what the pickles' values point into. One machine for all, as there
   // can be a pickle in every other byte.
   std::vector<PickleStreams> streams_;
   Machine machine_;

@@ -26,7 +26,7 @@ bool has_pickle_name(std::string_view name) {
   return ends_with(".pkl") || ends_with(".pickle") || ends_with(".debug_pkl");
 }
 
-// A record's name as places and findings show it; archives allow 64 KB.
+// A record's name, shortened for messages; archives allow 64 KB.
 std::string shown_name(std::string_view name) {
   constexpr std::size_t kLongestName = 300;
   return name.size() <= kLongestName
@@ -39,7 +39,7 @@ struct Magic {
   std::string_view what;
 };
 
-// What people hand to this command besides pickles.
+// Other files that people try.
 constexpr std::array kOtherFormats = {
     Magic{"\x1f\x8b", "a gzip file; unpack it first (gzip -d)"},
     Magic{"\x28\xb5\x2f\xfd", "a zstd file; unpack it first (zstd -d)"},
@@ -77,7 +77,7 @@ class Finder {
   Finder(const Limits& limits, Allowance& allowance)
       : limits_(limits), allowance_(allowance) {}
 
-  // `offset`: where `bytes` lie in the file, unless they were inflated.
+  // `offset`: where `bytes` are in the file, unless they were inflated.
   void search_archives(Bytes bytes, std::optional<std::uint64_t> offset,
                        const std::string& where, std::uint32_t depth) {
     Archives archives = find_archives(bytes, limits_);
@@ -123,8 +123,8 @@ class Finder {
                     const std::string& where, std::uint32_t depth) {
     const bool named = has_pickle_name(entry.name);
     const std::string place = where + shown_name(entry.name);
-    // A storage record of many gigabytes is left alone unless its first bytes
-    // could be a pickle's or an archive's.
+    // A storage record of many gigabytes is not read unless its first bytes
+    // could be those of a pickle or an archive.
     if (!named && !looks_promising(directory, entry))
       return;
     if (!spend(entry, place))
@@ -166,7 +166,8 @@ class Finder {
            as_text(front).starts_with(kLocalSignature);
   }
 
-  // Takes what an entry costs out of the allowance; a finding if it is spent.
+  // Subtracts the size of an entry from the allowance; adds a finding if that
+  // is exceeded.
   bool spend(const ZipEntry& entry, const std::string& place) {
     std::uint64_t& left =
         entry.method == 0 ? allowance_.looked_at : allowance_.inflated;
@@ -176,14 +177,14 @@ class Finder {
     }
     if (entry.method == 0)
       add({"entries_overlap", Severity::kError,
-           "the entries of this file come to far more bytes than it has; this "
-           "one and others were not looked into",
+           "the entries of this file add up to far more bytes than it has; "
+           "this one and others were not examined",
            ""},
           place);
     else
       add({"inflates_too_much", Severity::kError,
            fmt::format("it would inflate to {} bytes, which is too much for a "
-                       "file of this size; it was not looked into",
+                       "file of this size; it was not examined",
                        entry.size),
            ""},
           place);
@@ -198,13 +199,12 @@ class Finder {
           place);
   }
 
-  // An archive inside an archive. What was inflated has to live on.
+  // An archive inside an archive. Keeps its inflated bytes alive.
   void search_nested(Contents contents, std::optional<std::uint64_t> offset,
                      const std::string& place, std::uint32_t depth) {
     if (depth + 1 >= limits_.max_nesting) {
       add({"nested_too_deep", Severity::kWarning,
-           fmt::format("archives lie inside each other more than {} deep; not "
-                       "looked into",
+           fmt::format("archives are nested more than {} deep; not examined",
                        limits_.max_nesting),
            ""},
           place);
@@ -216,8 +216,8 @@ class Finder {
     search_archives(bytes, offset, place + ": ", depth + 1);
   }
 
-  // The directory at the end is gone. The first record can still be found, and
-  // a pickle says itself where it ends.
+  // The directory at the end is missing. The first record can still be found,
+  // and a pickle marks its own end.
   void salvage(Bytes bytes, std::optional<std::uint64_t> offset,
                const std::string& where) {
     if (bytes.size() < kLocalHeaderSize ||
@@ -265,8 +265,8 @@ class Finder {
 }  // namespace
 
 Allowance::Allowance(std::uint64_t file_size, const Limits& limits)
-    // Pickles deflate to a tenth at best, and in a checkpoint there is more
-    // than a pickle.
+    // Pickles deflate to a tenth at best, and a checkpoint has more than a
+    // pickle.
     : inflated(std::min(limits.max_inflated_bytes,
                         std::max<std::uint64_t>(file_size * 8, 8 << 20))),
       looked_at(file_size * limits.max_nesting) {}
@@ -288,7 +288,7 @@ Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
     return found;
   }
 
-  // Protocols 0 and 1 have no first byte of their own: only trying tells.
+  // Protocols 0 and 1 have no signature: they have to be tried.
   if (!starts_like_pickle(file) && !Machine(limits).load(file))
     return fail(ErrorKind::kCorrupt, "no pickle starts here; it seems to be {}",
                 guess_format(file));

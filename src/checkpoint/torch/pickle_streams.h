@@ -12,25 +12,25 @@
 
 namespace postflight {
 
-// A stretch of bytes in which one or more pickles lie back to back.
+// Bytes that hold one or more pickles, back to back.
 struct PickleStream {
-  // Inside what: "archive/data.pkl", "item 2: archive/data.pkl"; empty for the
-  // file itself.
+  // What they are in: "archive/data.pkl", "item 2: archive/data.pkl"; empty for
+  // the file itself.
   std::string where;
-  // Where in the file it begins; nothing if it was inflated.
+  // Where in the file they begin; empty if they were inflated.
   std::optional<std::uint64_t> offset;
   Contents contents;
-  // It runs on to the end of the file, for nobody knows where it ends.
+  // They reach to the end of the file, as their size is unknown.
   bool salvaged = false;
 };
 
-// What a file may still cost. Entries of an archive can overlap and inflate to
-// a thousand times their size, so that a small file can hold a lot.
+// How much may still be read of a file. Entries of an archive can overlap and
+// inflate to a thousand times their size, so a small file can have a lot.
 struct Allowance {
   explicit Allowance(std::uint64_t file_size, const Limits& limits);
 
-  std::uint64_t inflated;   // bytes that may come out of deflated entries
-  std::uint64_t looked_at;  // bytes of entries that may be looked into
+  std::uint64_t inflated;   // bytes that deflated entries may inflate to
+  std::uint64_t looked_at;  // bytes of stored entries that may be examined
 };
 
 struct PickleStreams {
@@ -41,11 +41,10 @@ struct PickleStreams {
 
 // Finds every pickle inside a file by content: the file itself, the records of
 // a zip archive (stored or deflated), of several archives back to back as
-// distributed checkpoints have, of archives inside archives. A zip that lost
-// its directory still gives its first record. The streams keep views into
-// `file`.
+// distributed checkpoints have, of archives inside archives. A truncated zip
+// still gives its first record. The streams keep views into `file`.
 //
-// Fails if the file can't hold a pickle, and says what it seems to be.
+// Fails if there is no pickle, and says what the file seems to be.
 Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
                                           Allowance& allowance);
 

@@ -20,7 +20,7 @@ struct Local {
   std::string_view name;
   std::uint64_t data = 0;  // where its bytes begin
   std::uint16_t method = 0;
-  // Other writers than torch's state them, unless a descriptor follows.
+  // Writers other than torch state sizes, unless a descriptor follows.
   bool states_sizes = false;
   std::uint32_t crc32 = 0;
   std::uint64_t packed = 0;
@@ -89,9 +89,9 @@ class Salvager {
       if (!size)
         break;
       if (*size > file_.size() - local->data)
-        break;  // this one breaks off
+        break;  // this one is truncated
       ++records_;
-      // What is small and packed is passed over: all of it can be done without.
+      // Small deflated records are skipped: none of them is necessary.
       if (local->method == kStored ||
           local->name.find("/data/") != std::string_view::npos)
         keep(*local, at, *size);
@@ -100,7 +100,7 @@ class Salvager {
         at = skip_descriptor(at);
     }
     end_ = at;
-    // Without what names the tensors the rest is of no use.
+    // Without the pickle that names the tensors the rest is useless.
     if (!has_pickle_)
       return {};
     summarise();
@@ -108,9 +108,9 @@ class Salvager {
   }
 
  private:
-  // How long a record is, packed or not: its header, or else the pickle says it
-  // of the storages and of itself, the few small ones end where the next header
-  // begins.
+  // The size of a record in the file: as its header states it; for data.pkl and
+  // the storages as the pickle does; the other, small ones end at the next
+  // descriptor.
   std::optional<std::uint64_t> size_of(const Local& local) {
     if (local.method != kStored &&
         (local.method != kDeflated || !local.states_sizes))
@@ -183,8 +183,8 @@ class Salvager {
       if (missing.erase(key) > 0)
         whole += wanted_.uses[key];
     }
-    // Each record that is missing takes its bytes, a header with its padding
-    // and a line of the directory; the last few are small.
+    // Each missing record took its bytes, a header with padding and a directory
+    // entry; the last few are small.
     constexpr std::uint64_t kAround = 192;
     std::uint64_t lost = 0;
     for (const auto& [key, size] : missing)
@@ -193,28 +193,28 @@ class Salvager {
     lost = lost > there ? lost - there : 0;
     if (has_end()) {
       found_.summary = fmt::format(
-          "the file has its end, but its directory is damaged; {} of {} "
+          "the file has an end record, but its directory is damaged; {} of {} "
           "tensors were found whole without it",
           whole, wanted_.tensors);
       return;
     }
     found_.summary = fmt::format(
-        "the file ends {}; {} of {} tensors are whole; the writer was "
-        "probably killed, or the copy broke off",
+        "the file ends {}; {} of {} tensors are whole; the writer was probably "
+        "killed, or the copy was interrupted",
         missing.empty()
             ? end_in_words()
             : fmt::format("about {} before its directory", human_bytes(lost)),
         whole, wanted_.tensors);
   }
 
-  // Whether it breaks off nowhere: the last record of all is in its place.
+  // Whether the end record is in its place, so the file is not truncated.
   bool has_end() const {
     constexpr std::size_t kEndSize = 22;
     return file_.size() >= kEndSize &&
            as_text(file_.last(kEndSize)).starts_with(kEndSignature);
   }
 
-  // Of one whose storages are all there.
+  // Where a file ends that has all storages.
   std::string end_in_words() const {
     const Bytes after = file_.subspan(end_);
     Cursor cursor(after);

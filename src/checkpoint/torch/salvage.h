@@ -10,17 +10,16 @@
 
 namespace postflight {
 
-// What is left of one of torch's archives that lost its end, and with it the
-// directory. torch writes no sizes into the headers of its records, but
-// data.pkl comes first, says itself where it ends, and names the size of every
-// storage after it.
+// What is left of a truncated archive of torch, which lacks the directory at
+// its end. torch writes no sizes into the headers of its records, but data.pkl
+// comes first, marks its own end, and has the size of every storage after it.
 struct Salvage {
   std::vector<ZipEntry> entries;  // whole ones, in file order
-  std::vector<Extent> extents;    // of their bytes, beside them
+  std::vector<Extent> extents;    // of their bytes, in the same order
   std::string summary;            // how much is lost, in words
 };
 
-// Views point into `file`. Without entries nothing could be found.
+// Views point into `file`. There are no entries if nothing was found.
 Salvage salvage_zip(Bytes file, const Limits& limits);
 
 }  // namespace postflight

@@ -18,7 +18,7 @@ bool read_storage_id(const Value& id, StorageReference& reference) {
   const Dtype* const known = dtype_of_storage(storage_class);
   if (known == nullptr && !storage_class.ends_with(kStorage))
     return false;
-  // One from after our time may still have its bytes listed.
+  // A storage class newer than this program can still be listed.
   const Dtype dtype =
       known != nullptr ? *known
                        : Dtype{.name = storage_class.substr(

@@ -103,7 +103,8 @@ class TarCheckpoint {
     // Each takes a pickle of at least two bytes.
     if (!count.is(Kind::kInteger) || count.integer() < 0 ||
         static_cast<std::uint64_t>(count.integer()) > (end_ - at_) / 2)
-      return fail(ErrorKind::kCorrupt, "byte {}: no count is here", at_);
+      return fail(ErrorKind::kCorrupt, "byte {}: a count is expected here",
+                  at_);
     return static_cast<std::uint64_t>(count.integer());
   }
 
@@ -114,7 +115,8 @@ class TarCheckpoint {
       const Value about = TRY(next_pickle());
       if (!about.is(Kind::kTuple) || about.items().size() != 3 ||
           !about.items()[2].is(Kind::kGlobal))
-        return fail(ErrorKind::kCorrupt, "byte {}: no storage is here", at_);
+        return fail(ErrorKind::kCorrupt, "byte {}: a storage is expected here",
+                    at_);
       const std::span<const Value> parts = about.items();
       const Dtype* const dtype = dtype_of_storage(parts[2].global().name);
       const auto elements = TRY(next_number<std::uint64_t>());
@@ -149,13 +151,14 @@ class TarCheckpoint {
       return {};
     for (const Value& view : views.items()) {
       if (!view.is(Kind::kTuple) || view.items().size() != 4)
-        return fail(ErrorKind::kCorrupt, "a view of a storage is no view");
+        return fail(ErrorKind::kCorrupt,
+                    "a view of a storage is not a tuple of four");
       const std::span<const Value> parts = view.items();
       const auto whole = storages_.find(number_text(parts[1]));
       if (whole == storages_.end() || !parts[2].is(Kind::kInteger) ||
           !parts[3].is(Kind::kInteger) || parts[2].integer() < 0 ||
           parts[3].integer() < 0)
-        return fail(ErrorKind::kCorrupt, "a view of no storage that is here");
+        return fail(ErrorKind::kCorrupt, "a view of an unknown storage");
       Known known = whole->second;
       known.offset = static_cast<std::uint64_t>(parts[2].integer());
       const auto end = checked_add(
@@ -177,7 +180,8 @@ class TarCheckpoint {
     for (std::uint64_t i = 0; i < count; ++i) {
       const Value about = TRY(next_pickle());
       if (!about.is(Kind::kTuple) || about.items().size() != 3)
-        return fail(ErrorKind::kCorrupt, "byte {}: no tensor is here", at_);
+        return fail(ErrorKind::kCorrupt, "byte {}: a tensor is expected here",
+                    at_);
       const auto dimensions = TRY(next_number<std::uint32_t>());
       TRY(next_number<std::uint32_t>());
       if (dimensions > (end_ - at_) / 16)

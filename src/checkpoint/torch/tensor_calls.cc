@@ -1,6 +1,6 @@
-// What torch's rebuilding functions say of a tensor. Each is known by its name
-// and understood from its arguments alone; a call whose arguments are not as
-// torch writes them is left as an object nobody knows.
+// What torch's rebuilding functions tell about a tensor. Each is recognised by
+// name and interpreted from its arguments; a call with other arguments than
+// torch writes remains an unknown object.
 
 #include <algorithm>
 
@@ -111,8 +111,8 @@ void TreeBuilder::check(Tensor& tensor, std::uint64_t available) {
   if (problem.empty() && tensor.dtype.known())
     return;
   if (problem.empty() && tensor.offset == 0) {
-    // A dtype from after our time: its bytes can be had if there is only one
-    // size of an element that they can be shared out in.
+    // A dtype newer than this program: its bytes can be read if only one
+    // element size fits.
     const std::uint64_t elements = tensor.elements();
     constexpr std::uint64_t kLargestElement = 64;
     if (elements > 0 && is_contiguous(tensor) && available % elements == 0 &&
@@ -293,8 +293,8 @@ bool TreeBuilder::describe_strided(KnownCall call,
       tensor.negated = neg != nullptr && is_true(*neg);
     }
   }
-  // What the pickle says of the storage was compared with the record when it
-  // was resolved; a tensor may not go beyond either.
+  // The size in the pickle was compared with the record when the storage was
+  // resolved; a tensor must stay inside both.
   const auto view = checked_multiply(reference.view_offset,
                                      std::uint64_t{reference.dtype.size});
   const auto end = view ? checked_add(*view, reference.bytes) : std::nullopt;

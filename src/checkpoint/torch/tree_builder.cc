@@ -1,3 +1,38 @@
+// How trees are built.
+//
+// A pickle is a program whose result is a graph: dicts, lists and objects that
+// refer to each other, share children, and may form cycles. A checkpoint is
+// shown, searched and compared as a tree in which every tensor has a path. The
+// builder turns the graph of Values into that tree, with three rules:
+//
+// - Nothing is called. Known calls (known_call.cc) are interpreted from their
+//   arguments: _rebuild_tensor_v2 becomes a tensor, OrderedDict a dict,
+//   torch.Size a tuple. Any other call is an object whose arguments, items and
+//   state are its children.
+// - Shared containers are repeated, so that each path to a tensor exists:
+//   {"a": x, "b": x} has tensors below both a and b. The tensors themselves are
+//   created once, and both nodes refer to the same one. A container inside
+//   itself becomes a kReference to the node that is being built. As a few
+//   hundred bytes can nest to billions of paths, containers are no longer
+//   repeated after kMostRepeated nodes, but referred to as well.
+// - Nothing recurses on the depth of the input. `opened_` is the path from the
+// root
+//   to the current node, and `children_` is one stack with the pending children
+//   of all of them: expanding a node pushes its children, closing it pops them.
+//
+// Nodes are appended in the order in which they are visited (preorder), so the
+// descendants of a node are the range up to its `end`, and no node has a list
+// of children.
+//
+//   {"w": T1, "opt": [T1]}     0 dict      end 4
+//                              1 .w        tensor 0, end 2
+//                              2 .opt      list, end 4
+//                              3 .opt[0]   tensor 0, end 4
+//
+// Rejected: one node per container, with links between nodes. It is smaller
+// where much is shared, but then a node has no single path, and everything that
+// prints or compares paths needs a walk of its own.
+
 #include "checkpoint/torch/tree_builder.h"
 
 #include <algorithm>
@@ -9,8 +44,6 @@
 namespace postflight {
 namespace {
 
-// A container met again is written out again, so that every path to a tensor
-// can be named; but a few hundred bytes can nest to billions of paths.
 constexpr std::uint64_t kMostRepeated = 100'000;
 
 bool is_attributes(const Value& state) {
@@ -74,8 +107,8 @@ void TreeBuilder::close() {
   open = 0;
 }
 
-// A list that TorchScript wraps to say its type is that list. The chain of such
-// calls ends, for arguments exist before the call that they are given to.
+// TorchScript wraps a list in a call that states its type. The chain of such
+// calls is finite, as arguments exist before the call.
 Value TreeBuilder::unwrapped(Value value) {
   while (call_that_made(value) == KnownCall::kSameAsArgument) {
     const std::span<const Value> arguments =
@@ -171,15 +204,15 @@ Key TreeBuilder::key_of(const Value& value) {
   }
 }
 
-// Of pairs with the same key the last value counts, at the place of the first
-// one, as in Python.
+// Of pairs with the same key the last value counts, in the position of the
+// first, as in Python.
 void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
   constexpr std::size_t kFewPairs = 8;  // not worth a table
   const bool few = pairs.size() <= kFewPairs;
   const std::size_t begin = children_.size();
   if (begin + pairs.size() > children_.capacity())
     children_.reserve(std::max(begin + pairs.size(), begin * 2));
-  HashIndex places;  // in what is added here
+  HashIndex places;  // among the children that are added here
   if (!few)
     places.reserve(pairs.size());
   for (const Pair& pair : pairs) {
@@ -211,7 +244,7 @@ void TreeBuilder::add_items(std::span<const Value> items) {
 }
 
 // A state is a dict of attributes, or a pair of such dicts for classes with
-// slots; anything else is shown as what it is.
+// slots; anything else is one attribute, __state__.
 void TreeBuilder::add_state(const Value& state, std::vector<TreeChild>& to) {
   const auto add_attributes = [&](const Value& attributes) {
     for (const Pair& pair : attributes.pairs()) {

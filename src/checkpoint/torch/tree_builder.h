@@ -16,7 +16,7 @@
 
 namespace postflight {
 
-// One place below the node being written out.
+// A child of a node that is being built.
 struct TreeChild {
   Key key;
   Value value;
@@ -28,16 +28,14 @@ struct TensorDescription {
   std::vector<TreeChild> parts = {};
 };
 
-// Turns the values of a pickle into nodes and tensors. Nothing is called: what
-// the table of torch's rebuilding functions knows is understood from its
-// arguments, everything else is an object with its parts. Nothing recurses on
-// the depth of the input.
+// Turns the values of a pickle into nodes and tensors; tree_builder.cc explains
+// how.
 class TreeBuilder {
  public:
   TreeBuilder(Tree& tree, StorageResolver resolver)
       : tree_(tree), resolver_(std::move(resolver)) {}
 
-  // Gives the tensor that a persistent id itself stands for, as in the oldest
+  // Returns the tensor that a persistent id itself stands for, as in the oldest
   // files, or kNoIndex.
   using TensorResolver = std::function<std::uint32_t(const Value& id)>;
   void set_tensor_resolver(TensorResolver resolver) {
@@ -47,14 +45,14 @@ class TreeBuilder {
   // About how many tensors there will be.
   void expect(std::size_t tensors) { made_.reserve(tensors); }
 
-  // Writes `root` out below `parent`, whose key to it is `key`.
+  // Adds the tree of `root` below `parent`, under `key`.
   void build(const Value& root, std::uint32_t parent, const Key& key);
-  // The same for each item of a dict; false if `root` is none.
+  // The same for each item of a dict; false if `root` is not a dict.
   bool build_items(const Value& root, std::uint32_t parent);
 
  private:
-  // A node whose children are being written out: those from `next` to `end`
-  // still have to be.
+  // A node whose children are being added; those from `next` to `end` are
+  // pending.
   struct Opened {
     Value value;
     std::uint32_t node = 0;
@@ -80,10 +78,10 @@ class TreeBuilder {
   std::uint32_t add_tensor(const TreeChild& child, std::uint32_t parent,
                            std::uint32_t tensor);
   void add_value(const TreeChild& child, std::uint32_t parent);
-  // Makes the node; kNoIndex if there is nothing to write out below it.
+  // Adds the node; kNoIndex if it became a reference, which has no children.
   std::uint32_t open_container(const TreeChild& child, std::uint32_t parent,
                                NodeKind kind);
-  // Has what was added to children_ from `begin` on written out.
+  // Makes the children from `begin` on those of `node`.
   void open(std::uint32_t node, std::size_t begin);
   void add_pairs(std::span<const Pair> pairs);
   void add_items(std::span<const Value> items);
@@ -122,18 +120,18 @@ class TreeBuilder {
   Tree& tree_;
   StorageResolver resolver_;
   TensorResolver tensor_resolver_;
-  std::vector<Opened> opened_;       // each is below the one before
-  std::vector<TreeChild> children_;  // of all opened nodes
-  PointerMap first_;                 // container -> its first node + 1
-  PointerMap open_;                  // container -> 1 while it is written out
-  PointerMap calls_;                 // global -> KnownCall + 1
+  std::vector<Opened> opened_;           // each is a child of the one before
+  std::vector<TreeChild> children_;      // of all opened nodes
+  PointerMap first_;                     // container -> its first node + 1
+  PointerMap open_;                      // container -> 1 (2: again) while open
+  PointerMap calls_;                     // global -> KnownCall + 1
   const Global* last_global_ = nullptr;  // most calls are of the same one
   KnownCall last_call_ = KnownCall::kUnknown;
   PointerMap persistent_;        // id -> tensor + 1
   std::vector<Made> made_;       // found by the mark of an object, less 1
   PointerMap inside_;            // bytes in the pickle -> storage + 1
-  std::uint64_t repeated_ = 0;   // nodes of containers met before
-  std::uint32_t repeating_ = 0;  // such containers being written out
+  std::uint64_t repeated_ = 0;   // nodes in containers that are repeated
+  std::uint32_t repeating_ = 0;  // such containers that are open
 };
 
 // Builds the tree of `root` where the context says; fails if only the items of

@@ -1,5 +1,5 @@
 // torch's archives: torch.save since 1.6, TorchScript, torch.package, .pt2. All
-// put their records into one folder; which records there are tells them apart.
+// have their records in one folder; the names of the records tell which it is.
 
 #include <algorithm>
 #include <charconv>
@@ -15,9 +15,9 @@
 namespace postflight {
 namespace {
 
-// Bytes that a pickle takes for a tensor at least.
+// The fewest bytes that a pickle takes for a tensor.
 constexpr std::size_t kLeastTensor = 16;
-// What exported programs of torch before 2.8 hold.
+// The archives in exported programs of torch before 2.8.
 constexpr std::string_view kOldWeights[] = {"serialized_state_dict.pt",
                                             "serialized_constants.pt",
                                             "serialized_example_inputs.pt"};
@@ -41,8 +41,8 @@ class TorchZip {
     } else {
       TRY(salvage(std::move(directory.error())));
     }
-    // About one tensor, storage and node for each record: growing from nothing
-    // would take as long as all the rest.
+    // About one tensor, storage and node per record: growing the vectors would
+    // take as long as all the rest.
     Tree& tree = checkpoint_.tree;
     tree.tensors.reserve(tree.tensors.size() + entries_.size());
     tree.storages.reserve(tree.storages.size() + entries_.size());
@@ -111,7 +111,7 @@ class TorchZip {
     return Contents{TRY(slice(data_.bytes(), extent.offset, extent.size)), {}};
   }
 
-  // Small records that say something of the archive, as text.
+  // The text of a small record about the archive.
   std::optional<std::string> text_of(std::string_view record) const {
     constexpr std::uint64_t kMostText = 4096;
     const ZipEntry* const entry = find(record);
@@ -137,8 +137,7 @@ class TorchZip {
         continue;
       if (*text != "little" && *text != "big")
         return fail(ErrorKind::kCorrupt,
-                    "its byte order is said to be '{}', neither little nor big",
-                    *text);
+                    "its byte order is '{}', neither little nor big", *text);
       big_endian_ = *text == "big";
     }
     return {};
@@ -155,8 +154,9 @@ class TorchZip {
                      const Key& key) {
     data_.inflated.push_back(std::make_unique<Contents>(TRY(contents(entry))));
     Limits limits = context_.limits();
-    // What was inflated counts as what it was: else a bomb's pickle would take
-    // a thousand times its size, and many times that as values.
+    // The limit for a deflated pickle depends on the size of the file, or a
+    // decompression bomb would take a thousand times its size, and many times
+    // that as values.
     if (entry.method != kStored)
       limits.max_value_bytes =
           std::min(limits.max_value_bytes,
@@ -208,7 +208,7 @@ class TorchZip {
     return known;
   }
 
-  // Records mostly come in the order in which the pickle names them.
+  // Records are mostly in the order in which the pickle names them.
   bool is_next(std::string_view prefix, std::string_view key,
                std::string_view suffix) const {
     if (next_ >= entries_.size())
@@ -253,8 +253,9 @@ class TorchZip {
     storage.problem = checkpoint_.tree.keep(
         checkpoint_.truncation.empty()
             ? fmt::format("record {} is not in the archive", name_)
-            : fmt::format("record {} is lost with the file's end", name_));
-    // A hostile pickle may name a million; the tree shows each of them.
+            : fmt::format("record {} is beyond the end of the truncated file",
+                          name_));
+    // A hostile pickle may name a million; they are in the tree in any case.
     if (missing_.size() < 1000)
       missing_.emplace_back(reference.key, index);
     return index;
@@ -283,9 +284,9 @@ class TorchZip {
     return Format::kTorchPackage;
   }
 
-  // The weights of an exported program lie as they are, with a JSON beside
-  // them that describes them; torch before 2.8 put archives of torch.save in
-  // there instead. What neither describes is listed as bytes.
+  // The weights of an exported program are raw records, described by a JSON
+  // file beside them; torch before 2.8 had archives of torch.save instead.
+  // Other weights are listed as bytes.
   Result<Format> add_exported() {
     Tree& tree = checkpoint_.tree;
     const std::uint32_t top =
@@ -355,10 +356,10 @@ class TorchZip {
     return {};
   }
 
-  // Adds what an archive inside this one holds; false, and nothing added, if
-  // there is none. It may hold no exported program in turn, and once as many
-  // bytes were read as this file has no more are, so that none is read again
-  // and again.
+  // Adds the tree of an archive inside this one; false, and nothing added, if
+  // it is not one. It cannot be an exported program in turn. Once as many bytes
+  // were read as this file has, no more are, so that none is read again and
+  // again.
   bool add_nested(const ZipEntry& entry, const Key& key, std::uint32_t parent,
                   bool items_only) {
     const auto place = static_cast<std::size_t>(&entry - entries_.data());
@@ -407,7 +408,7 @@ class TorchZip {
                          weight.offset);
     tensor.offset = static_cast<std::uint64_t>(weight.offset);
     if (!tensor.dtype.known())
-      return "its dtype is one that we do not know";
+      return "its dtype is unknown";
     return check_bounds(tensor, available);
   }
 

@@ -1,5 +1,5 @@
-// What an archive's records hold: against their CRCs, against the serialization
-// id that torch made of them, and against the tensors. torch checks none of it.
+// Checks the records of an archive against their CRCs, the serialization id
+// that torch computed from them, and the tensors. torch checks none of these.
 
 #include <algorithm>
 #include <charconv>
@@ -24,7 +24,7 @@ class ArchiveCheck {
         result_(result) {}
 
   void crcs(const Checkpoint& checkpoint, const VerifyOptions& options) {
-    // Large records are shared out: their CRCs can be joined.
+    // Large records are divided among threads, as CRCs can be combined.
     constexpr std::uint64_t kShare = 64 << 20;
     struct Job {
       const ZipEntry* entry;
@@ -49,7 +49,7 @@ class ArchiveCheck {
       for (std::uint64_t done = 0; done < entry.size; done += kShare)
         jobs.push_back({&entry, done, std::min(kShare, entry.size - done)});
     }
-    // Entries made to overlap could ask for the same bytes without end.
+    // Overlapping entries could require the same bytes again and again.
     std::uint64_t left = file_.size() * 4 + (std::uint64_t{4} << 30);
     std::uint32_t crc = 0;
     const ZipEntry* failed = nullptr;
@@ -64,7 +64,7 @@ class ArchiveCheck {
           const Job& job = jobs[i];
           if (job.size > left)
             return fail(ErrorKind::kRefused,
-                        "the records come to far more bytes than the file "
+                        "the records add up to far more bytes than the file "
                         "has; not all were checked");
           left -= job.size;
           if (job.entry == failed)
@@ -72,7 +72,8 @@ class ArchiveCheck {
           if (!part) {
             failed = job.entry;
             ++result_.crc_bad;
-            if (zip_.extent(*job.entry))  // else the layout has said it
+            if (zip_.extent(
+                    *job.entry))  // otherwise verify_layout() reported it
               result_.report("record_unreadable", Severity::kError,
                              std::string(part.error().message()),
                              std::string(job.entry->name));
@@ -88,15 +89,15 @@ class ArchiveCheck {
       result_.report("entries_overlap", Severity::kError,
                      std::string(done.error().message()), name_);
     if (result_.crc_absent > 0)
-      result_.report(
-          "crc_absent", Severity::kNote,
-          fmt::format("{} of {} records have no CRC, so that changes in "
-                      "them cannot be seen",
-                      result_.crc_absent, result_.records),
-          name_);
+      result_.report("crc_absent", Severity::kNote,
+                     fmt::format("{} of {} records have no CRC, so changes in "
+                                 "them would go unnoticed",
+                                 result_.crc_absent, result_.records),
+                     name_);
   }
 
-  // Both halves of what torch makes of the names and CRCs of all records.
+  // The id has two halves: a hash of the names and one of the CRCs of all
+  // records.
   void serialization_id() {
     const auto root = zip_.root();
     const ZipEntry* const entry =
@@ -112,7 +113,7 @@ class ArchiveCheck {
     const auto combine = [](std::uint64_t seed, std::uint64_t value) {
       return seed ^ (value + 0x9e3779b9 + (seed << 6) + (seed >> 2));
     };
-    // torch walks its set of names in the order of libstdc++'s table.
+    // torch iterates over an unordered_set of libstdc++.
     std::unordered_set<std::string> names;
     std::uint64_t crcs = 0;
     bool any_crc = false;
@@ -130,17 +131,15 @@ class ArchiveCheck {
     for (const std::string& name : names)
       hash = combine(hash, std::hash<std::string>()(name));
     if (stated.substr(0, 20) != fmt::format("{:020}", hash))
-      result_.report(
-          "serialization_id_names", Severity::kWarning,
-          "its records are not those it was written with: one was added, "
-          "dropped or renamed",
-          name_);
+      result_.report("serialization_id_names", Severity::kWarning,
+                     "its records are not those it was written with: one was "
+                     "added, removed or renamed",
+                     name_);
     if (any_crc && stated.substr(20) != fmt::format("{:020}", crcs))
-      result_.report(
-          "serialization_id_contents", Severity::kWarning,
-          "its records have other CRCs than those it was written with: one "
-          "was exchanged or changed",
-          name_);
+      result_.report("serialization_id_contents", Severity::kWarning,
+                     "its records have other CRCs than when it was written: "
+                     "one was replaced or changed",
+                     name_);
   }
 
   // Storages that no tensor uses.
@@ -201,15 +200,12 @@ class ArchiveCheck {
       return;
     }
     ++result_.crc_bad;
-    result_.report(
-        "crc_mismatch", Severity::kError,
-        fmt::format("its CRC-32 is {:08x}, but {:08x} when it was written; "
-                    "its bytes have changed since{}",
-                    crc, entry.crc32, users_of(checkpoint, entry)),
-        std::string(entry.name));
+    result_.report("crc_mismatch", Severity::kError,
+                   crc_mismatch(crc, entry.crc32) + users_of(checkpoint, entry),
+                   std::string(entry.name));
   }
 
-  // "; tensors a, b and 3 more lie there", or nothing.
+  // "; it holds tensors a, b and 3 more", or empty.
   std::string users_of(const Checkpoint& checkpoint, const ZipEntry& entry) {
     if (users_.empty())
       find_users(checkpoint);
@@ -217,18 +213,19 @@ class ArchiveCheck {
     if (found == users_.end())
       return "";
     const Users& users = found->second;
-    std::string text = users.count == 1 ? "; tensor " : "; tensors ";
+    std::string text =
+        users.count == 1 ? "; it holds tensor " : "; it holds tensors ";
     for (std::size_t i = 0; i < users.first.size(); ++i)
       text += fmt::format("{}{}", i == 0 ? "" : ", ",
                           checkpoint.path_of(users.first[i]));
     if (users.count > users.first.size())
       text += fmt::format(" and {} more", users.count - users.first.size());
-    return text + (users.count == 1 ? " lies there" : " lie there");
+    return text;
   }
 
   void find_users(const Checkpoint& checkpoint) {
     constexpr std::size_t kMostNamed = 3;
-    // A root that is a tensor itself has no name.
+    // A tensor that is the root has no name.
     for (std::uint32_t i = 1; i < checkpoint.nodes().size(); ++i) {
       const Tensor* const tensor = checkpoint.tensor_at(checkpoint.nodes()[i]);
       if (tensor == nullptr || tensor->storage == kNoIndex)
@@ -248,7 +245,8 @@ class ArchiveCheck {
   const ZipDirectory& zip_;
   const std::string name_;
   Verification& result_;
-  std::unordered_map<const ZipEntry*, Users> users_;  // once one was wanted
+  std::unordered_map<const ZipEntry*, Users>
+      users_;  // filled when first needed
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Where every byte of an archive belongs, and whether all that is said twice is
-// said alike. A zip states most things more than once: in the header before a
+// What every byte of an archive belongs to, and whether duplicate statements
+// agree. A zip states most things more than once: in the header before a
 // record, in the descriptor after it, in the directory and in up to three
-// records at the end. Readers differ in which of them they believe, so that two
-// which disagree show different files to different readers.
+// records at the end. Readers differ in which of them they use, so if they
+// disagree, different readers see different files.
 //
-// torch's writer fills each field in one way only, so that in its archives even
-// a field that nobody reads shows damage. What is unlike torch in all records
-// is a writer's habit; what is so in some was changed since.
+// torch's writer has one way to fill each field, so in its archives even a
+// field that no reader uses reveals damage. A difference in all records is the
+// habit of another writer; a difference in some records is a later change.
 
 #include <algorithm>
 #include <array>
@@ -48,14 +48,14 @@ struct LocalHeader {
   std::uint64_t size;
 };
 
-// What the blocks after a local header's name were.
+// The extra fields after a local header's name.
 struct Extra {
   std::optional<Bytes> zip64;
   std::size_t padded = 0;
   std::size_t others = 0;
 };
 
-// What the directory says of a record besides what ZipEntry has.
+// What the directory states about a record in addition to ZipEntry.
 struct Attributes {
   std::uint64_t extra_size = 0;
   bool any = false;  // a comment, a disk, attributes
@@ -103,7 +103,7 @@ class ArchiveLayout {
   }
 
  private:
-  // Which were there when the directory was read.
+  // The directory has been read once, so these are in bounds.
   void read_attributes() {
     Cursor cursor(
         file_.bytes().subspan(zip_.directory().offset, zip_.directory().size));
@@ -123,7 +123,8 @@ class ArchiveLayout {
     }
   }
 
-  // Bytes up to where something should begin that begins at `begin`.
+  // Reports bytes between `at`, where something should begin, and `begin`,
+  // where it does.
   void account(std::uint64_t at, std::uint64_t begin,
                const std::string& where) {
     if (at < begin)
@@ -135,13 +136,13 @@ class ArchiveLayout {
              std::ranges::none_of(zip_.findings(), [](const Finding& finding) {
                return finding.kind == "zip_overlap";
              }))
-      result_.report("zip_overlap", Severity::kError,
-                     fmt::format("{} bytes {} belong to two things at once",
-                                 at - begin, where),
-                     fmt::format("byte {}", begin));
+      result_.report(
+          "zip_overlap", Severity::kError,
+          fmt::format("{} bytes {} are claimed twice", at - begin, where),
+          fmt::format("byte {}", begin));
   }
 
-  // Returns where it ends, with all that belongs to it.
+  // Returns where it ends, including its descriptor.
   std::uint64_t check_record(const ZipEntry& entry,
                              const Attributes& attributes, std::uint64_t header,
                              const Extent& extent) {
@@ -162,7 +163,7 @@ class ArchiveLayout {
                : extent.end();
   }
 
-  // The blocks after a local header's name: sizes, torch's padding of Zs.
+  // The extra fields after a local header's name: sizes, torch's padding of Zs.
   Extra read_extra(const ZipEntry& entry, std::uint64_t begin,
                    std::uint64_t data) {
     Extra found;
@@ -208,7 +209,8 @@ class ArchiveLayout {
   }
 
   // A header whose record has a descriptor was written before the CRC and the
-  // sizes were known and may leave them out; sizes of 64 bits stand in a block.
+  // sizes were known and may leave them out; 64-bit sizes are in an extra
+  // field.
   static bool agree(const ZipEntry& entry, const LocalHeader& local,
                     const Extra& extra) {
     if (local.flags != entry.flags || local.method != entry.method)
@@ -238,7 +240,7 @@ class ArchiveLayout {
     return entry.method == kStored ? 0 : kDeflateVersion;
   }
 
-  // By most of its marks, so that one that was damaged does not hide it.
+  // By most of its characteristics, so that damage to one does not hide it.
   static bool is_torchs(const ZipEntry& entry, const LocalHeader& local,
                         const Extra& extra) {
     const std::uint16_t version = torchs_version(entry);
@@ -264,13 +266,13 @@ class ArchiveLayout {
           attributes.extra_size == directory_extra(entry));
     habit("header fields", entry, is_torchs_zip64(entry, extra));
     if (!agrees)
-      return;  // which was said
+      return;  // which was reported
     habit("flags", entry, entry.flags == flags);
     habit("header's sizes", entry,
           local.crc32 == 0 && local.compressed_size == 0 && local.size == 0);
   }
 
-  // The block of what is too large for 32 bits, and only then.
+  // The size of the extra field, present only for values that exceed 32 bits.
   static std::uint64_t directory_extra(const ZipEntry& entry) {
     std::uint64_t wide = 0;
     for (const std::uint64_t number :
@@ -279,7 +281,7 @@ class ArchiveLayout {
     return wide == 0 ? 0 : 4 + wide;
   }
 
-  // torch's has the offset of the header too, and no compressed size yet.
+  // torch also writes the offset of the header, and 0 as the compressed size.
   static bool is_torchs_zip64(const ZipEntry& entry, const Extra& extra) {
     std::vector<std::uint64_t> expected;
     if (entry.size >= kSaturated)
@@ -299,8 +301,8 @@ class ArchiveLayout {
            cursor.at_end();
   }
 
-  // Writers differ in whether a mark comes first, and some write 64 bits
-  // without saying so before.
+  // Writers differ in whether a signature comes first, and some write 64-bit
+  // sizes without an extra field.
   std::uint64_t after_descriptor(const ZipEntry& entry, std::uint64_t end,
                                  bool zip64) {
     const bool marked =
@@ -320,14 +322,15 @@ class ArchiveLayout {
           *compressed == entry.compressed_size && *whole == entry.size)
         return end + skip + cursor.offset();
     }
-    result_.report("descriptor_mismatch", Severity::kError,
-                   "what stands after its bytes is not what the directory says",
-                   std::string(entry.name));
+    result_.report(
+        "descriptor_mismatch", Severity::kError,
+        "the data descriptor after its bytes does not match the directory",
+        std::string(entry.name));
     return std::min<std::uint64_t>(end + skip + (zip64 ? 20 : 12),
                                    file_.size());
   }
 
-  // After the directory: two records of 64 bits, the old one, a comment.
+  // After the directory: two 64-bit end records, the 32-bit one, a comment.
   void check_end() {
     constexpr std::uint64_t kEnd = 22;
     constexpr std::uint64_t kZip64End = 56;
@@ -364,7 +367,7 @@ class ArchiveLayout {
                      fmt::format("byte {}", begin));
   }
 
-  // Whether one of torch's records has a field as torch writes it.
+  // Counts records of torch with a field that torch would not write so.
   void habit(std::string_view field, const ZipEntry& entry, bool kept) {
     if (kept)
       return;
@@ -390,11 +393,10 @@ class ArchiveLayout {
     }
     if (records > 0 && foreign_ == records)
       result_.report("repacked", Severity::kWarning,
-                     "it was packed by another zip writer than torch's", name_);
+                     "it was packed by a zip writer other than torch's", name_);
     else if (own_ > 0 && foreign_ > 0)
       result_.report("added_record", Severity::kWarning,
-                     fmt::format("another zip writer than torch's put it "
-                                 "there{}",
+                     fmt::format("a zip writer other than torch's added it{}",
                                  and_more(foreign_)),
                      std::string(first_foreign_));
   }

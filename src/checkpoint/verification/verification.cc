@@ -11,8 +11,8 @@
 namespace postflight {
 namespace {
 
-// Why the bytes of a storage can't be had: it is in no place, or packed in a
-// way that is not read. Empty if they can, though they may be wrong.
+// Why the bytes of a storage are unavailable: missing, or compressed in a way
+// that is not supported. Empty if they can be read; they may still be wrong.
 std::string trouble_with(const Checkpoint& checkpoint, const Storage& storage) {
   const Result<StorageReader> reader = StorageReader::open(checkpoint, storage);
   return reader ? "" : std::string(reader.error().message());
@@ -20,7 +20,7 @@ std::string trouble_with(const Checkpoint& checkpoint, const Storage& storage) {
 
 void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
   std::vector<std::optional<std::string>> troubles(
-      checkpoint.storages().size());        // as far as they are known
+      checkpoint.storages().size());        // if known
   std::set<std::string, std::less<>> said;  // records
   for (const Finding& finding : result.findings)
     if (finding.kind == "record_unreadable")
@@ -73,7 +73,7 @@ void verify_code(const Checkpoint& checkpoint, Verification& result) {
       const std::string what =
           worst != found.calls.end() && worst->trust > Trust::kTorch
               ? "call " + worst->callable
-              : "import names we know nothing about";
+              : "import unknown names";
       result.findings.push_back(
           {"runs_code",
            found.worst() == Trust::kDangerous ? Severity::kError
@@ -119,8 +119,8 @@ void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
   }
 }
 
-// Whether there is a file of each rank up to the last; one that cannot be read
-// is there, and was said to be bad.
+// Whether there is a file for each rank up to the last. An unreadable one is
+// there, and already has a finding.
 void verify_numbers(const Checkpoint& checkpoint, Verification& result) {
   std::set<std::int64_t> ranks;
   for (std::uint32_t top = 1; top < checkpoint.nodes().size();
@@ -172,7 +172,7 @@ void verify_ranks(const Checkpoint& checkpoint, Verification& result) {
   const std::span<const Node> nodes = checkpoint.nodes();
   if (nodes.empty() || nodes[0].kind != NodeKind::kDict || nodes.size() < 2 ||
       nodes[1].key.kind != Key::Kind::kInteger)
-    return;  // only one rank was asked for
+    return;  // only one rank was opened
   struct Place {
     std::string dtype;
     std::vector<std::int64_t> shape;

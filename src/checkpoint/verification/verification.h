@@ -12,24 +12,24 @@
 namespace postflight {
 
 struct VerifyOptions {
-  // Told of bytes that were read; may be called from any thread.
+  // Called with the number of bytes read, from any thread.
   std::function<void(std::uint64_t bytes)> progress = {};
 };
 
-// What was looked at, and what was found. Findings of opening it come first.
+// What was checked and found. Findings of opening the checkpoint come first.
 struct Verification {
   std::uint64_t tensors = 0;
   std::uint64_t unreadable = 0;
   std::uint64_t records = 0;
-  std::uint64_t bytes = 0;  // that went through a CRC
+  std::uint64_t bytes = 0;  // checked by CRC
   std::uint64_t crc_good = 0;
   std::uint64_t crc_absent = 0;
   std::uint64_t crc_bad = 0;
   std::vector<Finding> findings;
-  // Tensors with an item that cannot be read, which a finding says.
+  // Tensors with an unreadable item, which has a finding.
   std::set<const Assembly*> broken;
 
-  // Up to as many as anybody would read.
+  // Adds a finding, up to 10,000.
   void report(std::string kind, Severity severity, std::string message,
               std::string where);
 };
@@ -44,7 +44,8 @@ Verification verify(const Checkpoint& checkpoint,
 // Its parts.
 void verify_archive(const Checkpoint& checkpoint, const DataFile& file,
                     const VerifyOptions& options, Verification& result);
-// Where each byte of an archive belongs, and whether what it says twice agrees.
+// What each byte of an archive belongs to, and whether duplicate statements
+// agree.
 void verify_layout(const DataFile& file, Verification& result);
 void verify_ranks(const Checkpoint& checkpoint, Verification& result);
 

@@ -16,6 +16,8 @@
 #include <immintrin.h>
 #include <zlib.h>
 
+#include <fmt/format.h>
+
 namespace postflight {
 namespace {
 
@@ -49,7 +51,7 @@ constexpr std::uint64_t fold_constant(std::uint64_t power) {
 static_assert(fold_constant(128 + 32) == 0x1751997d0);
 static_assert(fold_constant(128 - 32) == 0x0ccaa009e);
 
-// What folds 128 bits onto those so many further on.
+// The constants that fold 128 bits onto those so many bytes further on.
 struct Distance {
   std::uint64_t front;
   std::uint64_t back;
@@ -244,6 +246,13 @@ std::uint32_t crc32_joined(std::uint32_t first, std::uint32_t second,
                            std::uint64_t size) {
   return static_cast<std::uint32_t>(
       ::crc32_combine(first, second, static_cast<z_off_t>(size)));
+}
+
+std::string crc_mismatch(std::uint32_t read, std::uint32_t written) {
+  return fmt::format(
+      "CRC mismatch: its CRC-32 is {:08x}, but was {:08x} when it was written; "
+      "its bytes have changed",
+      read, written);
 }
 
 }  // namespace postflight

@@ -18,9 +18,10 @@ constexpr std::uint32_t kSaturated = 0xffffffff;
 constexpr std::uint16_t kEncrypted = 0x0001;
 constexpr std::uint16_t kDirectoryEncrypted = 0x2000;
 
-// Of eight letters at a time, with the bit that makes them small set in all, so
-// that names which differ in that alone are equal, and in some signs too. Names
-// made to collide cost no more than the comparisons of a plain sort.
+// Hashes eight characters at a time, with the bit set that makes letters lower
+// case, so names that differ only in case have the same hash, and so do some
+// others. Names made to collide cost no more than the comparisons of a plain
+// sort.
 std::uint32_t hash_ignoring_case(std::string_view name) {
   constexpr std::uint64_t kSmall = 0x2020202020202020;
   std::uint64_t hash = name.size();
@@ -107,7 +108,7 @@ Result<> read_extra(Bytes extra, ZipEntry& entry) {
   return {};
 }
 
-// Appended in place, for a directory has many.
+// Appends in place, as a directory has many.
 Result<> read_entry(Cursor& cursor, std::vector<ZipEntry>& to) {
   const std::byte* const fixed = TRY(cursor.take(kEntrySize)).data();
   const auto wide = [fixed](std::size_t at) {
@@ -139,8 +140,8 @@ std::string quoted(std::string_view name) {
   return fmt::format("entry '{}'", name);
 }
 
-// A hostile directory can be wrong a million times, so each kind of trouble
-// makes one finding: the first case and the number of others.
+// A hostile directory can be wrong a million times, so each kind of problem is
+// one finding: the first case and the number of others.
 std::string and_others(std::uint64_t count) {
   return count > 1 ? fmt::format(" (and {} more such)", count - 1) : "";
 }
@@ -152,10 +153,8 @@ Result<CrcState> check_crc(const ZipEntry& entry, Bytes contents) {
     return CrcState::kAbsent;
   const std::uint32_t crc = crc32_of(contents);
   if (crc != entry.crc32)
-    return fail(ErrorKind::kCorrupt,
-                "{}: its CRC-32 is {:08x}, but {:08x} when it was written; "
-                "its bytes have changed since",
-                quoted(entry.name), crc, entry.crc32);
+    return fail(ErrorKind::kCorrupt, "{}: {}", quoted(entry.name),
+                crc_mismatch(crc, entry.crc32));
   return CrcState::kGood;
 }
 
@@ -220,10 +219,10 @@ Result<> ZipDirectory::read_entries() {
     end_.findings.push_back(
         {.kind = "zip_hidden_entries",
          .severity = Severity::kError,
-         .message = fmt::format(
-             "{} bytes of the directory come after the {} entries it is said "
-             "to have; some readers see more entries there",
-             cursor.remaining(), end_.entries),
+         .message =
+             fmt::format("{} bytes of the directory come after the {} entries "
+                         "that it states; some readers see more entries there",
+                         cursor.remaining(), end_.entries),
          .where =
              fmt::format("byte {}", end_.directory.offset + cursor.offset())});
   return {};
@@ -281,14 +280,14 @@ void ZipDirectory::look_for_duplicates() {
         {.kind = "zip_duplicate_entry",
          .severity = Severity::kError,
          .message =
-             fmt::format("{} stands in the directory more than once, so "
-                         "that readers may see different contents{}",
+             fmt::format("{} appears in the directory more than once; readers "
+                         "may see different contents{}",
                          quoted(entries_[first].name), and_others(count)),
          .where = std::string(entries_[first].name)});
 }
 
 void ZipDirectory::look_for_overlaps() {
-  std::vector<const ZipEntry*> by_offset;  // unless they are
+  std::vector<const ZipEntry*> by_offset;  // empty if the entries are sorted
   if (!std::ranges::is_sorted(entries_, {}, &ZipEntry::header_offset)) {
     by_offset.reserve(entries_.size());
     for (const ZipEntry& entry : entries_)
@@ -301,7 +300,7 @@ void ZipDirectory::look_for_overlaps() {
   std::uint64_t next = end_.directory.offset - end_.archive.offset;
   for (std::size_t i = entries_.size(); i-- > 0;) {
     const ZipEntry& entry = by_offset.empty() ? entries_[i] : *by_offset[i];
-    // Padding and descriptor are left out, as only the local header knows.
+    // Without padding and descriptor, which only the local header states.
     const auto end = checked_add(entry.compressed_size,
                                  kLocalHeaderSize + entry.name.size());
     if (entry.header_offset > next || !end ||

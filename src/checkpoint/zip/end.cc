@@ -16,7 +16,7 @@ constexpr std::uint64_t kZip64EndSize = 56;
 constexpr std::uint64_t kZip64Size = kZip64EndSize + kLocatorSize;
 constexpr std::uint64_t kLongestComment = 0xffff;
 
-// What an end record states; both kinds state the same six things.
+// What an end record states; both kinds have the same six fields.
 struct Stated {
   std::uint64_t disk;
   std::uint64_t directory_disk;
@@ -27,8 +27,8 @@ struct Stated {
 };
 
 struct Zip64End {
-  std::uint64_t offset;         // where it lies
-  std::uint64_t stated_offset;  // where the locator says it lies
+  std::uint64_t offset;         // where it is
+  std::uint64_t stated_offset;  // where it is according to the locator
   std::uint64_t stated_disk;
   std::uint64_t disks;
   Stated stated;
@@ -54,9 +54,9 @@ Result<std::uint64_t> find_end_record(Bytes file) {
   }
   if (as_text(file).starts_with(kLocalSignature))
     return fail(ErrorKind::kCorrupt,
-                "the archive breaks off: its directory, which comes last, is "
+                "the archive is truncated: its directory, which comes last, is "
                 "not in these {} bytes; the writer was probably killed or the "
-                "copy cut short",
+                "copy interrupted",
                 file.size());
   return fail(ErrorKind::kCorrupt, "no zip archive ends in these {} bytes",
               file.size());
@@ -100,8 +100,8 @@ std::optional<Zip64End> find_zip64_end(Bytes file, std::uint64_t end) {
   const auto disk = field<std::uint32_t>(file, locator + 4);
   const auto stated_offset = field<std::uint64_t>(file, locator + 8);
   const auto disks = field<std::uint32_t>(file, locator + 16);
-  // Not first where the locator says: that counts from the front of the
-  // archive, which is not known yet, and other archives may lie in between.
+  // Not first at the stated offset: that counts from the front of the archive,
+  // which is not known yet, and other archives may be in between.
   if (locator >= kZip64EndSize &&
       is_zip64_end(file, locator - kZip64EndSize, locator)) {
     const std::uint64_t at = locator - kZip64EndSize;
@@ -136,8 +136,8 @@ bool ends_at(Bytes file, const Stated& stated, std::uint64_t end) {
          has(file, end - stated.directory_size, kEntrySignature);
 }
 
-// torch writes a 64-bit end record always, so that when one bit of it has
-// changed, the 32-bit record still tells all and only lies further back.
+// torch always writes a 64-bit end record, so if one bit of that has changed,
+// the 32-bit record still has everything, and its directory just ends earlier.
 bool lies_before_damage(Bytes file, const Stated& stated, std::uint64_t end) {
   return stated.entries > 0 && end >= kZip64Size &&
          !ends_at(file, stated, end) && ends_at(file, stated, end - kZip64Size);
@@ -150,13 +150,13 @@ Finding mismatch(std::string message, std::uint64_t at) {
           .where = fmt::format("byte {}", at)};
 }
 
-// Fills in where the archive and its directory begin, given that the
-// directory ends at `directory_end`.
+// Sets where the archive and its directory begin, given the end of the
+// directory.
 Result<> place(const Stated& stated, std::uint64_t directory_end, ZipEnd& end) {
   if (stated.directory_size > directory_end ||
       stated.directory_offset > directory_end - stated.directory_size)
     return fail(ErrorKind::kCorrupt,
-                "the directory is said to lie at offset {} with {} bytes, but "
+                "the directory should be at offset {} with {} bytes, but "
                 "only {} bytes come before its end; the front of the archive "
                 "is missing",
                 stated.directory_offset, stated.directory_size, directory_end);
@@ -170,7 +170,7 @@ Result<> place(const Stated& stated, std::uint64_t directory_end, ZipEnd& end) {
 Result<> check_directory(Bytes file, const ZipEnd& end) {
   if (end.entries > end.directory.size / kEntrySize)
     return fail(ErrorKind::kCorrupt,
-                "the directory is said to hold {} entries in {} bytes, but "
+                "the directory should have {} entries in {} bytes, but "
                 "each takes at least {}",
                 end.entries, end.directory.size, kEntrySize);
   if (end.entries > 0 && !has(file, end.directory.offset, kEntrySignature))
@@ -191,10 +191,10 @@ Result<ZipEnd> find_zip_end(Bytes file) {
   const std::optional<Zip64End> zip64 = find_zip64_end(file, at);
   if (zip64) {
     if (!agree(stated, zip64->stated))
-      end.findings.push_back(mismatch(
-          "the archive's two end records disagree, so that readers may see "
-          "different entries; the 64-bit one was used",
-          at));
+      end.findings.push_back(
+          mismatch("the archive's two end records disagree; readers may see "
+                   "different entries; the 64-bit one was used",
+                   at));
     stated = zip64->stated;
     directory_end = zip64->offset;
   } else if (is_saturated(stated)) {
@@ -208,10 +208,10 @@ Result<ZipEnd> find_zip_end(Bytes file) {
         at - kZip64Size));
     directory_end = at - kZip64Size;
   } else if (has_locator(file, at)) {
-    end.findings.push_back(mismatch(
-        "a locator refers to a 64-bit end record that is not beside it, so "
-        "that readers may see different entries; it was ignored",
-        at - kLocatorSize));
+    end.findings.push_back(
+        mismatch("a locator refers to a 64-bit end record that is not beside "
+                 "it; readers may see different entries; it was ignored",
+                 at - kLocatorSize));
   }
   // Writers count disks from 0 or, wrongly, from 1.
   if (stated.disk > 1 || stated.disk != stated.directory_disk ||
@@ -223,8 +223,8 @@ Result<ZipEnd> find_zip_end(Bytes file) {
   TRY(check_directory(file, end));
   if (zip64 && zip64->stated_offset != zip64->offset - end.archive.offset)
     end.findings.push_back(mismatch(
-        fmt::format("the 64-bit end record is said to lie at offset {} and "
-                    "lies at {}, so that readers may see different entries",
+        fmt::format("the 64-bit end record should be at offset {} and "
+                    "lies at {}; readers may see different entries",
                     zip64->stated_offset, zip64->offset - end.archive.offset),
         zip64->offset));
 

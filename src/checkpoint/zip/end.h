@@ -9,9 +9,9 @@
 
 namespace postflight {
 
-// What the records at the end of a zip archive say: where it begins and ends,
-// and where its directory lies. Offsets count from the front of the range
-// that was searched, not from the front of the archive.
+// What the records at the end of a zip archive state: where the archive and its
+// directory are. Offsets count from the front of the searched range, not of the
+// archive.
 struct ZipEnd {
   Extent archive;  // first byte to the end of the comment
   Extent directory;

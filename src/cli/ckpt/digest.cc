@@ -33,10 +33,10 @@ Command ckpt_digest_command() {
   return {
       .name = "digest",
       .sentence =
-          "Prints the SHA-256 of each tensor's true bytes.\n"
-          "These are its elements in row-major order, little-endian, with "
-          "strides followed and conjugation and negation done; equal digests "
-          "are equal tensors, whatever the format.",
+          "Prints the SHA-256 of each tensor's elements.\n"
+          "Elements are in row-major order and little-endian, with strides, "
+          "conjugation and negation resolved, so equal tensors have equal "
+          "digests in any format.",
       .examples = {{"postflight ckpt digest model.pt", "all tensors"},
                    {"postflight ckpt digest --keys '*.weight' model.pt",
                     "some of them"},

@@ -35,9 +35,8 @@ Exit exit_for(const Checkpoint& checkpoint,
 
 Result<Exit> run(const LsOptions& options, Session& session) {
   if (options.tree && session.options().json)
-    return fail(
-        ErrorKind::kUsage,
-        "--tree is for people; --json lists every tensor, to be added up");
+    return fail(ErrorKind::kUsage,
+                "--tree has no JSON form; --json lists every tensor");
   const ListRequest request = TRY(options.request());
   const Checkpoint checkpoint = TRY(options.open(session));
   const ListingOptions listing{TRY(list_nodes(checkpoint, request)),
@@ -79,7 +78,8 @@ Command ckpt_ls_command() {
         arguments.option("--depth", options->depth, "N",
                          "How many levels --tree shows (2)");
         arguments
-            .option("--sort", options->sort, "file|key|size", "In which order")
+            .option("--sort", options->sort, "file|key|size",
+                    "The order of the tensors")
             .one_of({"file", "key", "size"});
         return [options](Session& session) { return run(*options, session); };
       }};

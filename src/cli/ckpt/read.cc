@@ -22,7 +22,7 @@ struct ReadCommandOptions : CheckpointOptions {
 Result<ExportFormat> format_of(const ReadCommandOptions& options) {
   if (options.output.empty())
     return fail(ErrorKind::kUsage,
-                "say where it goes: -o FILE.npz, FILE.safetensors or -");
+                "no output was given; add -o FILE.npz, FILE.safetensors or -");
   const std::optional<ExportFormat> format =
       options.format.empty() ? export_format_of_file(options.output)
                              : export_format_named(options.format);
@@ -105,8 +105,9 @@ Command ckpt_read_command() {
       .name = "read",
       .sentence =
           "Writes tensors of a checkpoint, or slices of them, to a file.\n"
-          "Picked by a template, by key, or all. Exit 1 if a key of the "
-          "template is missing or the file is damaged.",
+          "They are selected by a template or by key; by default all. Exit 1 "
+          "if "
+          "a key of the template is missing or the file is damaged.",
       .examples =
           {{"postflight ckpt read model.pt -o model.safetensors", "all of it"},
            {"postflight ckpt read ckpt/ --rank 3 --template t.json -o x.npz",
@@ -123,15 +124,15 @@ Command ckpt_read_command() {
         add_key_options(arguments, *options);
         arguments.option(
             "--template", options->template_file, "FILE",
-            "A JSON file with the tree that is wanted; not with --keys");
+            "A JSON file that describes the wanted tree; not with --keys");
         arguments.option("--slice", options->slice, "[A:B:C, ...]",
                          "Only these elements of each tensor");
-        arguments.option("--map-location", options->map_location,
-                         "DEVICE|OLD=NEW,...",
-                         "The device to name instead; meta reads only shapes");
+        arguments.option(
+            "--map-location", options->map_location, "DEVICE|OLD=NEW,...",
+            "The device to report instead; meta reads only shapes");
         arguments
             .option("--format", options->format, "npy|npz|raw|safetensors",
-                    "If the name of the output does not say")
+                    "Required if the output has no such extension")
             .one_of({"npy", "npz", "raw", "safetensors"});
         arguments.option("-o,--output", options->output, "FILE",
                          "The file to write; - for standard output");

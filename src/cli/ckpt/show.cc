@@ -61,7 +61,7 @@ Command ckpt_show_command() {
         arguments.positional("KEY", options->names,
                              "What to show; every tensor if not given");
         arguments.option("--slice", options->slice, "[A:B:C, ...]",
-                         "Only these elements, as numpy's indexing has it");
+                         "Only these elements, in numpy's notation");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

@@ -39,9 +39,9 @@ Command ckpt_verify_command() {
       .name = "verify",
       .sentence =
           "Checks that a checkpoint is whole.\n"
-          "Every record's CRC, torch's serialization id, every byte of an "
-          "archive, every tensor against its record, ranks against each "
-          "other. Exit 1 if something is wrong.",
+          "It checks the CRC of every record, torch's serialization id, every "
+          "byte of an archive, every tensor against its record, and ranks "
+          "against each other. Exit 1 if something is wrong.",
       .examples = {{"postflight ckpt verify model.pt", "one file"},
                    {"postflight ckpt verify checkpoints/step_100",
                     "a folder of ranks or shards"},

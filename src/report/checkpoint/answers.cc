@@ -59,7 +59,7 @@ std::string verification_summary(const Checkpoint& checkpoint,
                   found.tensors - found.unreadable, found.tensors);
   if (found.records > 0)
     text +=
-        fmt::format("; {} of {} records hold their CRC ({})", found.crc_good,
+        fmt::format("; {} of {} records match their CRC ({})", found.crc_good,
                     found.records, human_bytes(found.bytes));
   return text;
 }

@@ -28,7 +28,7 @@ class ArrayWriter {
 
   Result<std::string> run() {
     cut_ = tensor_.elements() > options_.whole;
-    // Few dimensions are cut where there are many of them, each of a few.
+    // Many short dimensions are not shortened, so show fewer of the long ones.
     while (edge_ > 1 && most_words() > kMostWords)
       --edge_;
     if (most_words() > kMostWords)
@@ -50,7 +50,7 @@ class ArrayWriter {
            static_cast<std::uint64_t>(tensor_.shape[dimension]) > 2 * edge_;
   }
 
-  // How many elements will be shown, or any number that is too large.
+  // How many elements will be shown, or some number beyond kMostWords.
   std::uint64_t most_words() const {
     std::uint64_t words = 1;
     for (std::size_t i = 0; i < tensor_.shape.size() && words <= kMostWords;
@@ -60,8 +60,7 @@ class ArrayWriter {
     return words;
   }
 
-  // Recursion is as deep as the tensor has dimensions, and a tensor with
-  // elements has few of more than one: kMostDimensions ends it.
+  // Recurses once per dimension, up to kMostDimensions.
   Result<> collect(std::size_t dimension) {
     constexpr std::size_t kMostDimensions = 64;
     if (dimension > kMostDimensions)
@@ -206,7 +205,7 @@ class ArrayWriter {
     text_ += "]";
   }
 
-  // The innermost dimension, in lines that leave room for the brackets.
+  // The innermost dimension, in lines with room for the brackets.
   void write_row(std::size_t& next) {
     const std::size_t dimensions = tensor_.shape.size();
     const std::size_t width =

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostDecimals = 8;
 
-// Takes a number to the nearest one of the given precision.
+// Rounds to the given precision.
 double rounded(double value, const FloatPrecision& to) {
   if (value == 0 || !std::isfinite(value) || to.bits == 53)
     return value;
@@ -37,7 +37,7 @@ Digits parse_scientific(std::string_view text) {
   return parsed;
 }
 
-// The fewest that no other number of that precision is nearer to.
+// The fewest digits that identify a number of that precision.
 Digits shortest(double value, const FloatPrecision& precision) {
   const double size = std::fabs(value);
   char room[32];
@@ -64,7 +64,7 @@ void trim_zeros(std::string& text) {
     text.pop_back();
 }
 
-// Without an exponent or a sign: "12.5", "3.", up to `most` behind the point.
+// Without an exponent or a sign: "12.5", "3.", with up to `most` decimals.
 std::string plain_digits(double value, const FloatPrecision& precision,
                          int most) {
   const Digits found = shortest(value, precision);
@@ -86,7 +86,7 @@ std::string plain_digits(double value, const FloatPrecision& precision,
   return text;
 }
 
-// "1.5" of 1.5e+08, with so many digits behind the point at most.
+// "1.5" of 1.5e+08, with up to `most` decimals.
 std::string significand(double value, const FloatPrecision& precision,
                         int most) {
   Digits found = shortest(value, precision);
@@ -106,7 +106,7 @@ std::size_t digits_of(int exponent) {
   return std::abs(exponent) >= 100 ? 3 : 2;
 }
 
-// What is written alone has all of its digits.
+// A number by itself has all of its digits.
 constexpr int kAllDecimals = 400;
 
 std::string alone(double value, const FloatPrecision& precision) {
@@ -181,7 +181,7 @@ FloatColumn::FloatColumn(std::span<const double> values,
 
 void FloatColumn::widen_for(std::span<const double> values) {
   bool finite = true;
-  bool below = sign_ == Sign::kAlways;  // an infinite one has a sign
+  bool below = sign_ == Sign::kAlways;  // an infinity has a sign
   for (const double value : values) {
     if (!std::isfinite(value)) {
       finite = false;
@@ -202,7 +202,7 @@ void FloatColumn::widen_for(std::span<const double> values) {
   }
   if (finite)
     return;
-  // "-inf" reaches over the point and what is behind it.
+  // "-inf" also takes the columns of the point and the decimals.
   const std::size_t behind = 1 + behind_ + (scientific_ ? exponent_ + 2 : 0);
   const std::size_t longest = 3 + (below ? 1 : 0);
   before_ = std::max(before_, longest > behind ? longest - behind : 0);
@@ -226,7 +226,7 @@ std::string FloatColumn::text(double value) const {
 std::string FloatColumn::finite_text(double value) const {
   std::string text;
   if (scientific_) {
-    // All have as many digits, true ones beyond those that are needed.
+    // All have the same number of digits, exact beyond those that are needed.
     text = fmt::format("{:.{}e}", std::fabs(value), behind_);
     const Digits found = parse_scientific(text);
     text = found.digits;

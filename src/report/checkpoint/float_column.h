@@ -8,19 +8,19 @@
 
 namespace postflight {
 
-// What decides how many digits tell a number from its neighbours.
+// What determines how many digits distinguish a number from its neighbours.
 struct FloatPrecision {
-  int bits = 53;               // of the significand, with the first
-  int least_exponent = -1022;  // of a number that has all of them
-  int decimals = 15;           // that it holds for certain
+  int bits = 53;               // of the significand, with the implicit one
+  int least_exponent = -1022;  // of a normal number
+  int decimals = 15;           // that survive a round trip
 
   // Of a float, or of the parts of a complex number.
   static FloatPrecision of(const Dtype& dtype);
 };
 
-// Numbers below each other as numpy prints an array of them: with the shortest
-// digits that tell each from its neighbours, up to eight after the point; with
-// exponents if they are large, small or far apart; and the points in one line.
+// Numbers as numpy prints an array of them: with the fewest digits that
+// distinguish each from its neighbours, up to eight decimals; with exponents if
+// they are large, small or far apart; and with aligned points.
 class FloatColumn {
  public:
   enum class Sign : unsigned char { kMinusOnly, kAlways };
@@ -39,12 +39,12 @@ class FloatColumn {
   FloatPrecision precision_;
   Sign sign_;
   bool scientific_ = false;
-  std::size_t before_ = 0;    // the point, the sign included
-  std::size_t behind_ = 0;    // it: digits
-  std::size_t exponent_ = 0;  // its digits, if there are exponents
+  std::size_t before_ = 0;    // columns before the point, with the sign
+  std::size_t behind_ = 0;    // decimals
+  std::size_t exponent_ = 0;  // digits of the exponents, if there are any
 };
 
-// One number as numpy prints it alone: 0.1, 1e+16.
+// One number as numpy prints a scalar: 0.1, 1e+16.
 std::string float_text(double value, const FloatPrecision& precision);
 // (1+2j), 1j.
 std::string complex_text(double real, double imaginary,

@@ -32,10 +32,9 @@ std::string_view kind_word(NodeKind kind) {
   }
 }
 
-// Columns under each other, as wide as the widest cell but no wider than is
-// given for each; the last has any width. The text of all cells is one string
-// that they are written into, and they are measured once, for a file may have
-// very many.
+// Aligned columns, each as wide as its widest cell up to a limit; the last has
+// any width. All cells are in one string and are measured once, as a file may
+// have very many.
 class Columns {
  public:
   explicit Columns(std::size_t rows) {
@@ -44,7 +43,7 @@ class Columns {
     text_.reserve(rows * 48);
   }
 
-  // What is appended to it up to end_cell() is the next cell.
+  // Text appended up to end_cell() is the next cell.
   std::string& text() { return text_; }
 
   void end_cell() {
@@ -95,7 +94,8 @@ class Columns {
   std::vector<std::uint8_t> cell_widths_;
   std::array<std::size_t, kColumns> widths_{};
 };
-// What is special about a tensor, in the last column.
+
+// The last column: what is unusual about a tensor.
 std::string remarks(const Checkpoint& checkpoint, std::uint32_t node,
                     const Tensor& tensor, std::span<const StorageUse> uses) {
   std::string text;

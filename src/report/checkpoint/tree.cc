@@ -43,7 +43,7 @@ struct Line {
   std::vector<std::size_t> below = {};
 };
 
-// The first line is the root's and stands for no level.
+// The first line is that of the root, which is not shown.
 class PrefixLines {
  public:
   void add(const std::vector<std::string>& steps, const Tensor& tensor) {
@@ -61,7 +61,7 @@ class PrefixLines {
     }
   }
 
-  // Each before those below it.
+  // Parents before children.
   std::vector<const Line*> in_order() const {
     std::vector<const Line*> ordered;
     std::vector<std::size_t> waiting = {0};

@@ -11,7 +11,7 @@ namespace postflight {
 namespace {
 
 // How many bytes of an argument are decoded for display unless all are wanted:
-// more than a line holds, less than a storage.
+// more than fit on a line, fewer than a storage has.
 constexpr std::size_t kShownArgument = 400;
 
 std::string shown_argument(const Instruction& instruction, bool all) {

@@ -15,8 +15,8 @@
 namespace postflight {
 namespace {
 
-// Whether a dict can be a JSON object: its keys are text that stands there as
-// it is, and none could be taken for one of ours.
+// Whether a dict can be a JSON object: its keys are valid text, and none could
+// be mistaken for one of ours.
 bool is_json_object(const Value& dict, const Sharing& sharing) {
   return std::ranges::all_of(dict.pairs(), [&sharing](const Pair& pair) {
     return pair.key.is(Kind::kString) && !pair.key.text().starts_with('$') &&
@@ -80,8 +80,8 @@ class JsonTree {
     }
   }
 
-  // Writes what stands before a shared value, or all of it if that was shown
-  // before; returns whether the value is to follow.
+  // Writes what precedes a shared value, or a reference if it was written
+  // before; returns whether the value has to follow.
   bool open_anchor(std::uint32_t anchor) {
     json_.object();
     if (anchor < shown_.size() && shown_[anchor]) {
@@ -166,7 +166,7 @@ class JsonTree {
           return json_.value(value.floating());
         return tagged("$float", value.floating());
       case Kind::kString:
-        // Lone surrogates are fine in JSON, other broken UTF-8 is not.
+        // JSON can express lone surrogates, but no other invalid UTF-8.
         if (JsonWriter::keeps(value.text()))
           return json_.value(value.text());
         return bytes("$str", value.text());
@@ -194,7 +194,7 @@ class JsonTree {
     }
   }
 
-  // A string would be taken for one of the pickle's.
+  // Not a JSON string, which would be mistaken for one of the pickle's.
   void integer(std::int64_t number) {
     constexpr std::int64_t kExact = std::int64_t{1} << 53;
     if (number <= kExact && number >= -kExact)
@@ -228,7 +228,8 @@ class JsonTree {
 
   Sharing sharing_;
   JsonWriter& json_;
-  std::deque<Place> path_;  // a vector would take three times as much to grow
+  std::deque<Place>
+      path_;  // a vector would take three times the memory to grow
   std::vector<bool> shown_;
 };
 

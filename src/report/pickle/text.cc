@@ -16,8 +16,7 @@
 namespace postflight {
 namespace {
 
-// No name that anybody gave is as long as this, and few of those that are
-// repeated a thousand times.
+// Longer than any real name, and short enough to be printed a thousand times.
 constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kLongestShared = 20;
 
@@ -40,8 +39,9 @@ struct Brackets {
   std::string_view close;
 };
 
-// How a container or object is written around its parts. A called name stands
-// before the bracket; any other callable is written as its first part.
+// What is written around the parts of a container or object. The name of a
+// callable comes before the bracket; any other callable is written as the first
+// part.
 Brackets brackets(const Value& value, const Sharing& sharing) {
   switch (value.kind()) {
     case Kind::kTuple:
@@ -92,7 +92,7 @@ class TextTree {
   struct Place {
     Value value;
     std::string_view close;
-    bool spliced = false;  // a call's arguments: no brackets of their own
+    bool spliced = false;  // a call's arguments, without brackets of their own
     std::size_t next = 0;
     std::size_t shown = 0;  // items and pairs
   };
@@ -146,7 +146,7 @@ class TextTree {
     show(part);
   }
 
-  // Leaves out the rest of the items or pairs, unless there are but two.
+  // Omits the rest of the items or pairs, unless there are only two.
   void cut(Place& place, Role role) {
     const std::size_t end =
         place.value.is(Kind::kObject)
@@ -167,7 +167,7 @@ class TextTree {
     switch (part.role) {
       case Role::kCallable:
         if (part.value.is(Kind::kGlobal))
-          return;  // stands before the bracket
+          return;  // already before the bracket
         layout_.item();
         layout_.text("callable=");
         break;
@@ -257,7 +257,8 @@ class TextTree {
   PickleTextOptions options_;
   Sharing sharing_;
   Layout layout_;
-  std::deque<Place> path_;   // a vector would take three times as much to grow
+  std::deque<Place>
+      path_;  // a vector would take three times the memory to grow
   std::vector<bool> shown_;  // by anchor
 };
 

@@ -54,8 +54,8 @@ std::optional<std::uint64_t> number_field(Bytes block, Field where) {
   return value;
 }
 
-// The sum of all bytes with spaces for the checksum itself; some old writers
-// took bytes as signed.
+// The sum of all bytes, with spaces in place of the checksum; some old writers
+// summed signed bytes.
 bool checksum_holds(Bytes block) {
   const std::string_view written = field(block, kChecksum);
   if (written.find_first_of("01234567") == written.npos)
@@ -96,10 +96,10 @@ std::optional<std::uint64_t> decimal(std::string_view text) {
 
 Result<TarHeader> read_tar_header(Bytes block) {
   if (!checksum_holds(block))
-    return fail(ErrorKind::kCorrupt, "its header's checksum does not hold");
+    return fail(ErrorKind::kCorrupt, "its header has a wrong checksum");
   const std::optional<std::uint64_t> size = number_field(block, kSize);
   if (!size)
-    return fail(ErrorKind::kCorrupt, "its header states no size");
+    return fail(ErrorKind::kCorrupt, "its header has no valid size");
   return TarHeader{.path = path_of(block),
                    .type = static_cast<char>(block[kType]),
                    .size = *size};
@@ -128,7 +128,7 @@ Result<> read_pax_records(std::string_view text, PaxRecords& records) {
     else if (key.starts_with("GNU.sparse."))
       records.sparse = true;
     else if (key == "size" && !(records.size = decimal(value)))
-      return fail(ErrorKind::kCorrupt, "a pax record states no size: {}",
+      return fail(ErrorKind::kCorrupt, "a pax record has an invalid size: {}",
                   value);
     text.remove_prefix(*length);
   }

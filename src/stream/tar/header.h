@@ -12,7 +12,7 @@ namespace postflight {
 
 constexpr std::size_t kTarBlock = 512;
 
-// One header block of a tar archive, as it stands there.
+// One header block of a tar archive.
 struct TarHeader {
   std::string path;
   char type = '0';
@@ -24,7 +24,7 @@ struct TarHeader {
 // Reads a header from one block that is not all zeros.
 Result<TarHeader> read_tar_header(Bytes block);
 
-// True for a file that begins with a tar header; its first 512 bytes tell.
+// Whether a file begins with a valid tar header, given its first 512 bytes.
 bool looks_like_tar(Bytes front);
 
 // The pax records that matter to a reader.
@@ -36,7 +36,7 @@ struct PaxRecords {
   bool operator==(const PaxRecords&) const = default;
 };
 
-// Reads "<length> <key>=<value>\n" records over those there are.
+// Reads "<length> <key>=<value>\n" records, which replace earlier ones.
 Result<> read_pax_records(std::string_view text, PaxRecords& records);
 
 }  // namespace postflight

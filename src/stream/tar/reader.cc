@@ -17,7 +17,7 @@ TarKind kind_of(char type) {
   switch (type) {
     case '0':
     case '\0':
-    case '7':  // laid out in one piece, where a file system can
+    case '7':  // a contiguous file
       return TarKind::kFile;
     case '1':
     case '2':
@@ -36,8 +36,8 @@ bool has_contents(char type) {
 
 tl::unexpected<Error> cut_inside(const std::string& path, std::uint64_t size) {
   return fail(ErrorKind::kCorrupt,
-              "the tar archive breaks off inside {}, which should have {} "
-              "bytes; it was probably cut short",
+              "the tar archive is truncated inside {}, which should have {} "
+              "bytes; it is probably truncated",
               path, size);
 }
 
@@ -108,8 +108,8 @@ Result<std::optional<TarHeader>> TarReader::read_header() {
   const std::size_t count = TRY(read_fully(source_, block));
   if (count < kTarBlock)
     return fail(ErrorKind::kCorrupt,
-                "the tar archive ends at byte {} without its end mark; it was "
-                "probably cut short",
+                "the tar archive ends at byte {} without its end mark; it is "
+                "probably truncated",
                 place + count);
   if (std::ranges::all_of(block, [](std::byte b) { return b == std::byte{}; }))
     return std::nullopt;
@@ -148,7 +148,7 @@ Result<Taken> TarReader::read(std::span<std::byte> to) {
 Result<> TarReader::skip_rest() {
   if (!TRY(skip(source_, std::exchange(left_, 0))))
     return cut_inside(path_, size_);
-  // The last member may lack its padding as well as the end mark.
+  // The last member may lack its padding and the end mark.
   TRY(skip(source_, std::exchange(padding_, 0)));
   return {};
 }

@@ -21,8 +21,7 @@ enum class TarKind {
 };
 
 struct TarMember {
-  std::string
-      path;  // as written: it may be absolute or hold "..", or any bytes
+  std::string path;  // as written: may be absolute, have "..", or any bytes
   TarKind kind = TarKind::kFile;
   std::uint64_t offset = 0;  // of its contents, in the archive
   std::uint64_t size = 0;    // of its contents
@@ -30,18 +29,18 @@ struct TarMember {
   bool operator==(const TarMember&) const = default;
 };
 
-// Walks a tar archive (ustar, GNU with its long names, pax) front to back and
-// keeps nothing but the name of the member it is at. Sparse files are refused.
-// `source` has to outlive it and to begin with the archive.
+// Reads a tar archive (ustar, GNU with its long names, pax) from front to back,
+// member by member. Sparse files are refused. `source`, which outlives it,
+// begins with the archive.
 class TarReader {
  public:
   explicit TarReader(Source& source, const Limits& limits = {});
 
-  // Goes to the next member, past what was not read of this one; nothing at the
+  // Advances to the next member, skipping the rest of this one; empty at the
   // end of the archive. After an error there is no next member.
   Result<std::optional<TarMember>> next();
 
-  // Reads on in the contents of the member that next() went to.
+  // Continues to read the contents of the current member.
   Result<Taken> read(std::span<std::byte> to);
 
  private:
@@ -54,18 +53,18 @@ class TarReader {
   Limits limits_;
   std::uint64_t start_;
   std::uint64_t size_ = 0;     // of the member's contents
-  std::uint64_t left_ = 0;     // of them, to be read
-  std::uint64_t padding_ = 0;  // behind them
+  std::uint64_t left_ = 0;     // bytes of them not yet read
+  std::uint64_t padding_ = 0;  // after them
   std::uint64_t members_ = 0;
   std::string path_;    // of the member, for messages
-  PaxRecords for_all_;  // what a global header says
+  PaxRecords for_all_;  // of a global header
   bool done_ = false;
 };
 
 // All members of an archive in memory. Contents are
-// archive.subspan(member.offset, member.size), and all listed are whole. Where
-// the archive is damaged or cut, `members` are those before that place, and
-// `cut` is the one whose contents end early, with the size that is there.
+// archive.subspan(member.offset, member.size), and all listed are whole. If the
+// archive is damaged or truncated, `members` are those before the damage, and
+// `cut` is the one that is truncated, with the size that is left of it.
 struct TarListing {
   std::vector<TarMember> members;
   std::optional<TarMember> cut;

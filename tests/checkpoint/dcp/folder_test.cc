@@ -103,7 +103,7 @@ TEST(Distributed, SaysWhichFileIsMissing) {
             "error missing_file [__1_0.distcp]: the metadata names "
             "__1_0.distcp, which is not in the folder");
   EXPECT_EQ(tensor(checkpoint, "model.w").problem,
-            "its chunk at (3, 0) of size (3, 6) cannot be had: the metadata "
+            "its chunk at (3, 0) of size (3, 6) is unavailable: the metadata "
             "names __1_0.distcp, which is not in the folder");
 }
 
@@ -140,9 +140,9 @@ TEST(Distributed, SaysThatAFileIsTooShort) {
       problems.emplace_back(each.problem);
   ASSERT_FALSE(problems.empty());
   EXPECT_EQ(problems.front(),
-            "its chunk at (9, 0) of size (1, 6) cannot be had: its 1577 bytes "
-            "at byte 4415 of __3_0.distcp lie beyond that "
-            "file's end at 4500; it was probably cut short");
+            "its chunk at (9, 0) of size (1, 6) is unavailable: its 1577 bytes "
+            "at byte 4415 of __3_0.distcp are beyond that file's end at 4500; "
+            "it is probably truncated");
 }
 
 // Megatron's torch_dist folders have one.

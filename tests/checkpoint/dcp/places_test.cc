@@ -143,7 +143,7 @@ TEST_F(DcpPlacesTest, SaysWhatIsWrongWithAnItem) {
   add("t", Value::none(), -1);
   DcpPlaces places(arena_);
   EXPECT_EQ(places.read(storage_data_).error().message(),
-            "the metadata does not say where 't' lies");
+            "the metadata does not say where 't' is");
 }
 
 }  // namespace

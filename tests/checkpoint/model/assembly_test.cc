@@ -76,8 +76,8 @@ TEST(Assembly, SaysWhatIsWrongWithItsChunks) {
             "its chunks at (0, 0) of size (4, 4) and at (2, 2) of size (2, 4) "
             "overlap");
   EXPECT_EQ(settled({4, 6}, {chunk({0, 0}, {4, 4})}),
-            "its chunks hold 16 of its 24 elements");
-  EXPECT_EQ(settled({3}, {}), "its chunks hold 0 of its 3 elements");
+            "its chunks cover 16 of its 24 elements");
+  EXPECT_EQ(settled({3}, {}), "its chunks cover 0 of its 3 elements");
 }
 
 // Serves a chunk from memory and counts the bytes that were asked for.

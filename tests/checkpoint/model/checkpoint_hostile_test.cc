@@ -97,8 +97,8 @@ TEST(HostileCheckpoint, RepeatsNoByteWithoutEnd) {
         errors.push_back(message_of(digest));
       }));
   const std::string error =
-      "its 13510798882111488 bytes repeat far fewer; all together are more "
-      "than allowed (max_materialised_bytes)";
+      "its 13510798882111488 bytes repeat far fewer; together, the tensors "
+      "exceed what is allowed (max_materialised_bytes)";
   EXPECT_EQ(errors, std::vector<std::string>(2, error));
   EXPECT_EQ(message_of(read_rank(folder.path(), 0)), "a: " + error);
   // What they are like is that of the one that there is.

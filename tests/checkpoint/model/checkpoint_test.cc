@@ -158,8 +158,8 @@ TEST_F(CheckpointTest, RefusesTensorsBeyondTheirRecords) {
         checkpoint.tensor_at(checkpoint.nodes()[at(checkpoint, name)])
             ->problem);
   };
-  EXPECT_EQ(problem("far"), "it reaches byte 28, and its storage has 24 bytes");
-  EXPECT_EQ(problem("wraps"), "its sizes multiply to more than 64 bits hold");
+  EXPECT_EQ(problem("far"), "it reaches byte 28, but its storage has 24 bytes");
+  EXPECT_EQ(problem("wraps"), "the product of its sizes exceeds 64 bits");
   EXPECT_EQ(problem("negative"), "a size or a stride is negative");
   EXPECT_EQ(problem("lost"), "record made/data/9 is not in the archive");
 }
@@ -267,7 +267,7 @@ TEST_F(CheckpointTest, FindsWhatFollowsAnUnknownStorageOfAStream) {
   EXPECT_THAT(values<float>(checkpoint, ""), ElementsAre(0, 1, 2, 3, 4, 5));
   ASSERT_EQ(checkpoint.findings().size(), 1U);
   EXPECT_EQ(checkpoint.findings()[0].message,
-            "storage 'other' is used by no tensor");
+            "storage 'other' is not used by any tensor");
   // Any size fits here, so that what follows may lie anywhere.
   const Checkpoint lost = open(legacy_file(
       root, {{{"other", ""}, {"another", ""}, {"used", kSix}}}, {0, 0, 6}));
@@ -279,7 +279,7 @@ TEST_F(CheckpointTest, FindsWhatFollowsAnUnknownStorageOfAStream) {
   EXPECT_THAT(values<float>(twice, ""), ElementsAre(0, 1, 2, 3, 4, 5));
   ASSERT_EQ(twice.findings().size(), 1U);
   EXPECT_EQ(twice.findings()[0].message,
-            "storage 'used' stands in the stream more than once; torch takes "
+            "storage 'used' appears in the stream more than once; torch takes "
             "the last");
 }
 
@@ -313,7 +313,7 @@ TEST_F(CheckpointTest, SlicesNoPackedElements) {
   };
   EXPECT_EQ(problem_of("[:]"), "");
   EXPECT_EQ(problem_of("[2:4]"),
-            "its elements are packed, so it can be had as a whole only");
+            "its elements are packed, so only the whole tensor can be read");
   EXPECT_EQ(problem_of("[1]"), problem_of("[2:4]"));
 }
 
@@ -340,9 +340,9 @@ TEST_F(CheckpointTest, ReadsElementsOfSixBitsAsBytes) {
       open(made(std::string(R"({"__metadata__":5})") + '\0', ""));
   ASSERT_EQ(odd.findings().size(), 2U);
   EXPECT_EQ(odd.findings()[0].message,
-            "its header is filled up with something else than spaces");
+            "its header is padded with something other than spaces");
   EXPECT_EQ(odd.findings()[1].message,
-            "its __metadata__ is no object of texts");
+            "its __metadata__ is not an object of strings");
 }
 
 TEST_F(CheckpointTest, FindsHolesInSafetensors) {
@@ -368,9 +368,10 @@ TEST_F(CheckpointTest, OpensBytesAsItOpensAFile) {
   for (std::uint32_t i = 0; i < from_file.nodes().size(); ++i) {
     EXPECT_EQ(from_bytes.path_of(i), from_file.path_of(i));
     const Tensor* const tensor = from_file.tensor_at(i);
-    if (tensor != nullptr && tensor->readable())
+    if (tensor != nullptr && tensor->readable()) {
       EXPECT_EQ(values<std::byte>(from_bytes, from_bytes.path_of(i)),
                 values<std::byte>(from_file, from_file.path_of(i)));
+    }
   }
   EXPECT_EQ(message_of(Checkpoint::open(Bytes(), "-")),
             "-: the file is empty; was its writer killed?");
@@ -434,7 +435,7 @@ TEST_F(CheckpointTest, RefusesAnExportedWeightBeyondItsRecord) {
       *program.tensor_at(program.nodes()[at(program, "\"a.weight\"")]);
   EXPECT_FALSE(weight.readable());
   EXPECT_EQ(weight.problem,
-            "it reaches byte 132, and its storage has 128 bytes");
+            "it reaches byte 132, but its storage has 128 bytes");
 }
 
 // torch before 2.8 put what torch.save writes into exported programs.

@@ -211,12 +211,12 @@ TEST(TensorSlice, ReadsWhatNumpyReads) {
   EXPECT_EQ(error("[10]"), "index 10 is outside dimension 0, which has 10");
   EXPECT_EQ(must(parse_slice("[+1,]", shape))[0].start, 1U);
   EXPECT_EQ(error("[..., ...]"), "the slice [..., ...] has two ellipses");
-  EXPECT_EQ(error("[+-1]"), "'+-1' in a slice is no number");
+  EXPECT_EQ(error("[+-1]"), "'+-1' in a slice is not a number");
   EXPECT_EQ(error("[::-1]"), "a slice's step must be positive, not -1");
   EXPECT_EQ(error("[0, 0, 0]"),
             "the slice [0, 0, 0] has more dimensions than the tensor, which "
             "has 2");
-  EXPECT_EQ(error("[x]"), "'x' in a slice is no number");
+  EXPECT_EQ(error("[x]"), "'x' in a slice is not a number");
 }
 
 TEST(TensorReaderMany, ReadsAllOfAFileAtOnce) {

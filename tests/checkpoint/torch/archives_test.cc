@@ -58,17 +58,19 @@ TEST(Archives, SaysWhereNothingCouldBeRecognised) {
   const std::string archive = make_zip({{.name = "a/x"}});
   const Archives found = archives_of("not a zip" + archive);
   EXPECT_THAT(found.extents, ElementsAre(Extent{9, archive.size()}));
-  EXPECT_THAT(lines(found.findings),
-              ElementsAre("error unrecognised_bytes [byte 0]: bytes 0 to 9 are "
-                          "no archive: no zip archive ends in these 9 bytes"));
+  EXPECT_THAT(
+      lines(found.findings),
+      ElementsAre("error unrecognised_bytes [byte 0]: bytes 0 to 9 are not an "
+                  "archive: no zip archive ends in these 9 bytes"));
 }
 
 TEST(Archives, SaysWhenThereIsNone) {
   const Archives found = archives_of("");
   EXPECT_THAT(found.extents, IsEmpty());
-  EXPECT_THAT(lines(found.findings),
-              ElementsAre("error unrecognised_bytes [byte 0]: bytes 0 to 0 are "
-                          "no archive: no zip archive ends in these 0 bytes"));
+  EXPECT_THAT(
+      lines(found.findings),
+      ElementsAre("error unrecognised_bytes [byte 0]: bytes 0 to 0 are not an "
+                  "archive: no zip archive ends in these 0 bytes"));
 }
 
 TEST(Archives, SaysWhereTheLastOneBreaksOff) {
@@ -79,7 +81,7 @@ TEST(Archives, SaysWhereTheLastOneBreaksOff) {
   EXPECT_THAT(lines(found.findings),
               ElementsAre("error archive_cut [byte 109]: an archive begins at "
                           "byte 109 and breaks off at byte 169; the writer was "
-                          "probably killed or the copy cut short"));
+                          "probably killed or the copy interrupted"));
 }
 
 TEST(Archives, SaysWhatLiesBetween) {
@@ -98,11 +100,11 @@ TEST(Archives, StopsAtTheLimit) {
   const Archives found =
       archives_of(one + one + one, {.max_archive_entries = 2});
   EXPECT_THAT(found.extents, ElementsAre(Extent{22, 22}, Extent{44, 22}));
-  EXPECT_THAT(lines(found.findings),
-              ElementsAre("error too_many_archives [byte 0]: the file holds "
-                          "more than the 2 archives allowed "
-                          "(max_archive_entries); bytes 0 to 22 were not "
-                          "looked at"));
+  EXPECT_THAT(
+      lines(found.findings),
+      ElementsAre("error too_many_archives [byte 0]: the file has more than "
+                  "the 2 archives allowed "
+                  "(max_archive_entries); bytes 0 to 22 were not examined"));
 }
 
 // The end record that is found may be any of them, but only one is tried at

@@ -32,7 +32,7 @@ TEST(PickleFileLimits, StopsAfterTooManyPickles) {
   ASSERT_EQ(file->findings.size(), 1u);
   EXPECT_EQ(file->findings[0].kind, "too_many_pickles");
   EXPECT_EQ(file->findings[0].message,
-            "the file holds more than the 20 pickles allowed (max_pickles); "
+            "the file has more than the 20 pickles allowed (max_pickles); "
             "the rest was not looked at");
   EXPECT_EQ(file->findings[0].where, "byte 40");
   EXPECT_FALSE(file->intact());

@@ -85,7 +85,7 @@ TEST(PickleFile, WarnsOfWhatFollowsThePickle) {
   ASSERT_TRUE(file);
   ASSERT_EQ(file->findings.size(), 1u);
   EXPECT_EQ(file->findings[0].message,
-            "3 zero bytes after the pickle are no pickle");
+            "3 zero bytes after the pickle are not a pickle");
   EXPECT_TRUE(file->intact());
 }
 

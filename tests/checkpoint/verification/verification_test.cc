@@ -101,8 +101,8 @@ TEST_F(VerificationTest, SeesADescriptorThatStatesOtherSizes) {
   std::string file = recorded("ckpt_more/tied.pt");
   flip(file, file.find("PK\7\10") + 12);
   EXPECT_THAT(findings_of(file),
-              ElementsAre("error descriptor_mismatch: what stands after its "
-                          "bytes is not what the directory says "
+              ElementsAre("error descriptor_mismatch: the data descriptor "
+                          "after its bytes does not match the directory "
                           "(tied/data.pkl)"));
 }
 
@@ -133,8 +133,8 @@ TEST_F(VerificationTest, NamesTheTensorsOfABadRecord) {
   const std::vector<std::string> found = findings_of(file);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_THAT(found[0],
-              testing::EndsWith("its bytes have changed since; tensor "
-                                "w2 lies there (whole/data/2)"));
+              testing::EndsWith("its bytes have changed; it holds tensor w2 "
+                                "(whole/data/2)"));
 }
 
 TEST_F(VerificationTest, CountsATensorWhoseRecordIsLost) {
@@ -175,7 +175,7 @@ TEST_F(VerificationTest, SeesAShardThatTheIndexDoesNotName) {
       R"({"weight_map":{"w":"a.safetensors"}})");
   EXPECT_THAT(in_words(verify(folder()).findings),
               ElementsAre("warning unnamed_shard: the index does not name it, "
-                          "so that loaders pass it over (b.safetensors)"));
+                          "so loaders skip it (b.safetensors)"));
 }
 
 TEST_F(VerificationTest, MissesNoRank) {
@@ -202,9 +202,9 @@ TEST_F(VerificationTest, TakesTheRankFileThatTorchWouldTake) {
   add("checkpoint_00.pt", "anything");
   add("checkpoint_0.pt", recorded("ckpt/ranks/checkpoint_0.pt"));
   EXPECT_THAT(in_words(verify(folder()).findings),
-              ElementsAre("warning odd_rank_file: torch takes it for no rank's "
-                          "file, for its number is not written as torch "
-                          "writes it (checkpoint_00.pt)"));
+              ElementsAre("warning odd_rank_file: torch does not recognise it "
+                          "as a rank's file, as its number is not written as "
+                          "torch writes it (checkpoint_00.pt)"));
 }
 
 TEST_F(VerificationTest, TakesNoOtherMetadataForADistributedCheckpoint) {
@@ -222,8 +222,8 @@ TEST_F(VerificationTest, SaysWhereAFileWasCut) {
     return truncation();
   };
   constexpr std::string_view kAfter =
-      " tensors are whole; the writer was probably killed, or the copy broke "
-      "off";
+      " tensors are whole; the writer was probably killed, or the copy was "
+      "interrupted";
   EXPECT_EQ(
       cut(entry_of(whole, "tied/version") + 10),
       fmt::format("the file ends inside its directory; 3 of 3{}", kAfter));
@@ -243,7 +243,7 @@ TEST_F(VerificationTest, TakesADamagedDirectoryForNoCut) {
   flip(file, entry_of(file, "tied/version"));
   add("made.pt", file);
   EXPECT_EQ(truncation(),
-            "the file has its end, but its directory is damaged; 3 of 3 "
+            "the file has an end record, but its directory is damaged; 3 of 3 "
             "tensors were found whole without it");
 }
 
@@ -256,8 +256,8 @@ TEST_F(VerificationTest, SeesTheDamagedDirectoryOfAnItem) {
   flip(file, file.find("PK\1\2"));
   add("__0_0.distcp", file);
   EXPECT_THAT(in_words(verify(folder()).findings),
-              ElementsAre("error truncated: the file has its end, but its "
-                          "directory is damaged; 1 of 1 tensors were found "
+              ElementsAre("error truncated: the file has an end record, but "
+                          "its directory is damaged; 1 of 1 tensors were found "
                           "whole without it (model.u at (0, 0): "
                           "__0_0.distcp)"));
 }
@@ -295,9 +295,10 @@ TEST_F(VerificationTest, CountsWhatIsLeftOfAnArchiveThatWasPackedAgain) {
   }
   const std::size_t last = header_of(file, "made/data/2");
   add("made.pt", std::string_view(file).substr(0, last + 100));
-  EXPECT_EQ(truncation(),
-            "the file ends about 492 B before its directory; 2 of 3 tensors "
-            "are whole; the writer was probably killed, or the copy broke off");
+  EXPECT_EQ(
+      truncation(),
+      "the file ends about 492 B before its directory; 2 of 3 tensors "
+      "are whole; the writer was probably killed, or the copy was interrupted");
 }
 
 }  // namespace

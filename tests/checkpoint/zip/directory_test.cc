@@ -160,8 +160,8 @@ TEST(ZipDirectory, NoticesAChangedPayload) {
   const ZipEntry& entry = *directory.find("whole/data/3");
   const Contents contents = must(directory.contents(entry));
   EXPECT_EQ(message_of(check_crc(entry, contents.bytes())),
-            "entry 'whole/data/3': its CRC-32 is 8dae7ac5, but 9d630d3b when "
-            "it was written; its bytes have changed since");
+            "entry 'whole/data/3': CRC mismatch: its CRC-32 is 8dae7ac5, but "
+            "was 9d630d3b when it was written; its bytes have changed");
 }
 
 TEST(ZipDirectory, RemembersTrailingBytes) {
@@ -246,8 +246,8 @@ TEST(ZipDirectory, NamesDuplicatesAndFindsTheLast) {
   const ZipDirectory directory = directory_of(file);
   EXPECT_EQ(directory.find("a/x"), &directory.entries()[3]);
   EXPECT_THAT(findings_of(file),
-              ElementsAre("error zip_duplicate_entry [a/x]: entry 'a/x' stands "
-                          "in the directory more than once, so that readers "
+              ElementsAre("error zip_duplicate_entry [a/x]: entry 'a/x' "
+                          "appears in the directory more than once; readers "
                           "may see different contents (and 1 more such)"));
 }
 
@@ -267,8 +267,8 @@ TEST(ZipDirectory, NamesEntriesBeyondTheStatedCount) {
       make_zip({{.name = "a/x"}, {.name = "a/y"}}, {.entries = 1});
   EXPECT_THAT(findings_of(file),
               ElementsAre("error zip_hidden_entries [byte 115]: 49 bytes of "
-                          "the directory come after the 1 entries it is said "
-                          "to have; some readers see more entries there"));
+                          "the directory come after the 1 entries that it "
+                          "states; some readers see more entries there"));
 }
 
 TEST(ZipDirectory, RefusesATamperedLocalHeader) {

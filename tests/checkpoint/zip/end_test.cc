@@ -32,9 +32,9 @@ std::vector<std::string> end_findings_of(const std::string& file) {
 
 TEST(ZipEnd, SaysThatATruncatedArchiveBreaksOff) {
   EXPECT_EQ(end_error_of(sample("ckpt_more/truncated.pt")),
-            "the archive breaks off: its directory, which comes last, is not "
+            "the archive is truncated: its directory, which comes last, is not "
             "in these 18003 bytes; the writer was probably killed or the copy "
-            "cut short");
+            "interrupted");
   EXPECT_EQ(end_error_of("hello"), "no zip archive ends in these 5 bytes");
 }
 
@@ -61,21 +61,21 @@ TEST(ZipEnd, NamesEndRecordsThatDisagree) {
   EXPECT_THAT(
       end_findings_of(make_zip(entries, {.zip64 = true, .narrow_entries = 1})),
       ElementsAre("error zip_end_mismatch [byte 240]: the archive's two end "
-                  "records disagree, so that readers may see different "
-                  "entries; the 64-bit one was used"));
+                  "records disagree; readers may see different entries; the "
+                  "64-bit one was used"));
   EXPECT_THAT(
       end_findings_of(make_zip(entries, {.zip64 = true, .zip64_offset = 7})),
-      ElementsAre("error zip_end_mismatch [byte 164]: the 64-bit end record is "
-                  "said to lie at offset 7 and lies at 164, so that readers "
-                  "may see different entries"));
+      ElementsAre(
+          "error zip_end_mismatch [byte 164]: the 64-bit end record should be "
+          "at offset 7 and lies at 164; readers may see different entries"));
   std::string file = make_zip(entries);
   file.insert(file.size() - 22, "PK\6\7" + std::string(16, '\0'));
   file[file.size() - 10] = 2 * 49 + 20;  // the directory's size
   EXPECT_THAT(
       end_findings_of(file),
       ElementsAre("error zip_end_mismatch [byte 164]: a locator refers to a "
-                  "64-bit end record that is not beside it, so that readers "
-                  "may see different entries; it was ignored"));
+                  "64-bit end record that is not beside it; readers may see "
+                  "different entries; it was ignored"));
 }
 
 TEST(ZipEnd, DoesWithoutADamaged64BitEndRecord) {
@@ -95,17 +95,17 @@ TEST(ZipEnd, DoesWithoutADamaged64BitEndRecord) {
 TEST(ZipEnd, RefusesImpossibleDirectories) {
   EXPECT_EQ(end_error_of(make_zip({{.name = "a/x"}},
                                   {.zip64 = true, .entries = 1ULL << 32})),
-            "the directory is said to hold 4294967296 entries in 49 bytes, but "
+            "the directory should have 4294967296 entries in 49 bytes, but "
             "each takes at least 46");
   EXPECT_EQ(end_error_of(make_zip({{.name = "a/x"}}, {.directory_size = 1000})),
-            "the directory is said to lie at offset 33 with 1000 bytes, but "
+            "the directory should be at offset 33 with 1000 bytes, but "
             "only 82 bytes come before its end; the front of the archive is "
             "missing");
   for (const std::uint64_t offset : {34ULL, ~0ULL})
     EXPECT_EQ(
         end_error_of(make_zip({{.name = "a/x"}},
                               {.zip64 = true, .directory_offset = offset})),
-        fmt::format("the directory is said to lie at offset {} with 49 bytes, "
+        fmt::format("the directory should be at offset {} with 49 bytes, "
                     "but only 82 bytes come before its end; the front of the "
                     "archive is missing",
                     offset));

@@ -179,8 +179,8 @@ TEST(TarReader, KeepsTheMembersBeforeTheDamage) {
   const TarListing listing = list_tar(as_bytes(archive));
   EXPECT_THAT(paths(listing), ElementsAre("a"));
   EXPECT_EQ(damage_of(listing),
-            "the tar archive is damaged at byte 1024: its header's checksum "
-            "does not hold");
+            "the tar archive is damaged at byte 1024: its header has a wrong "
+            "checksum");
 }
 
 TEST(TarReader, ShowsTheMemberThatIsCut) {
@@ -189,8 +189,8 @@ TEST(TarReader, ShowsTheMemberThatIsCut) {
   EXPECT_THAT(paths(listing), ElementsAre("a"));
   EXPECT_EQ(listing.cut, (TarMember{"b", TarKind::kFile, 1536, 100}));
   const std::string message =
-      "the tar archive breaks off inside b, which should have 600 bytes; it "
-      "was probably cut short";
+      "the tar archive is truncated inside b, which should have 600 bytes; it "
+      "is probably truncated";
   EXPECT_EQ(damage_of(listing), message);
   CutSource pieces(archive, {50});
   EXPECT_EQ(walked(pieces),
@@ -202,8 +202,8 @@ TEST(TarReader, SaysThatTheEndIsMissing) {
       list_tar(as_bytes(tar_entry({.path = "a", .contents = "first"})));
   EXPECT_THAT(paths(listing), ElementsAre("a"));
   EXPECT_EQ(damage_of(listing),
-            "the tar archive ends at byte 1024 without its end mark; it was "
-            "probably cut short");
+            "the tar archive ends at byte 1024 without its end mark; it is "
+            "probably truncated");
 }
 
 TEST(TarReader, RefusesNamesThatCostTooMuch) {
@@ -222,7 +222,7 @@ TEST(TarReader, ChecksEveryNumber) {
     return damage_of(list_tar(as_bytes(tar_entry(entry) + tar_end())));
   };
   const std::string no_size =
-      "the tar archive is damaged at byte 0: its header states no size";
+      "the tar archive is damaged at byte 0: its header has no valid size";
   EXPECT_EQ(damage({.path = "a", .size = "0000000008"}), no_size);
   EXPECT_EQ(damage({.path = "a", .size = std::string(12, '\xff')}), no_size);
   EXPECT_EQ(damage({.path = "a", .size = '\x80' + std::string(11, '\x01')}),
@@ -237,7 +237,7 @@ TEST(TarReader, ChecksEveryNumber) {
             "a pax record has no value");
   EXPECT_EQ(
       damage({.path = "x", .contents = pax_record("size", "-1"), .type = 'x'}),
-      "a pax record states no size: -1");
+      "a pax record has an invalid size: -1");
   EXPECT_FALSE(looks_like_tar(as_bytes(std::string(512, '\0'))));
 }
 
