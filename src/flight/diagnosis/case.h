@@ -10,7 +10,7 @@
 
 namespace postflight {
 
-// All that the rules look at.
+// The facts that the rules examine.
 struct Case {
   Case(const Matching& matched, const Context& context)
       : job(matched.job()),
@@ -28,10 +28,10 @@ struct Case {
   // "all_reduce #1482 of dp_0", "send 0->1 of pp_0"
   std::string wait_text(const Wait& wait) const;
   std::string operation_text(const Wait& wait) const;
-  // What those who are absent did not do: "joined all_reduce #6 of dp_0",
-  // "sent what rank 3 waits for in pp_0".
+  // What the absent ranks did not do: "joined all_reduce #6 of dp_0", "sent
+  // what rank 3 waits for in pp_0".
   std::string missed_text(const Wait& wait) const;
-  // Whether its operation can end nowhere before all have joined it.
+  // Whether no rank can complete its operation before all have joined.
   bool needs_all(const Wait& wait) const;
   // "rank 5", "ranks 0-3,8"
   static std::string ranks_text(const std::vector<Rank>& ranks);

@@ -6,11 +6,11 @@
 
 namespace postflight {
 
-// The strongly connected parts of a graph of nodes 0 to n-1: nodes that lead to
-// each other have the same number. What a part leads to has a lower number.
+// The strongly connected components of a graph with nodes 0 to n-1. A component
+// has a higher number than those that it leads to.
 class Components {
  public:
-  // The edges are used while this is made only.
+  // Keeps no reference to the edges.
   explicit Components(const std::vector<std::vector<std::uint32_t>>& edges);
 
   std::uint32_t count() const { return count_; }

@@ -8,7 +8,7 @@
 namespace postflight {
 namespace {
 
-// Ranks of a circle by the wait that holds each up.
+// The ranks of a cycle, by the wait that blocks each.
 std::map<std::uint32_t, std::vector<std::uint32_t>> sides_of(
     const Case& facts, const WaitRoot& root) {
   std::map<std::uint32_t, std::vector<std::uint32_t>> sides;
@@ -17,9 +17,9 @@ std::map<std::uint32_t, std::vector<std::uint32_t>> sides_of(
   return sides;
 }
 
-// A rank whose operation is the one that it is missed in elsewhere.
+// A rank that made a call on one group which another group waits for.
 struct Stray {
-  std::uint32_t rank = 0;  // its place in WaitGraph::world
+  std::uint32_t rank = 0;  // its index in WaitGraph::world
   const Wait* used = nullptr;
   const Wait* meant = nullptr;
 };
@@ -32,8 +32,8 @@ std::vector<Stray> strays_of(const Case& facts, const WaitRoot& root) {
       continue;
     const Entry entry =
         facts.job.find(facts.graph.world[rank])->entries[wait.waiting[0].entry];
-    // Without stacks, half of all operations look the same; but one that none
-    // of many others came to is odd by itself.
+    // Without stacks, many operations look the same; but an operation that none
+    // of many others joined is suspicious by itself.
     if (entry.stack == StackId{} && wait.absent.size() < 2)
       continue;
     if (const Wait* const meant =
@@ -43,8 +43,8 @@ std::vector<Stray> strays_of(const Case& facts, const WaitRoot& root) {
   return strays;
 }
 
-// One side of a kind of transfer: which member of its group does what with
-// which other. Pipelines beside each other have the same kinds.
+// One side of a kind of transfer: which member of its group sends to or
+// receives from which other. Parallel pipelines have the same kinds.
 struct TransferKind {
   std::int32_t own = 0;
   std::int32_t peer = 0;
@@ -60,9 +60,9 @@ TransferKind kind_of(const Job& job, GroupId id, Rank own, Rank peer,
   return {group.place(own), group.place(peer), group.members.size(), send};
 }
 
-// How far a rank has come with one kind of transfer when it arrives in a
-// collective. Batches count once, so what is in them is counted, too, where the
-// ring goes back to the collective before.
+// A rank's progress with one kind of transfer when it joins a collective. As a
+// batch has a single sequence number, its transfers are also counted if the
+// ring reaches back to the previous collective.
 struct TransferProgress {
   std::int64_t last_number = 0;
   std::optional<std::int64_t> since_collective;
@@ -93,9 +93,9 @@ std::optional<TransferProgress> progress_of(const Case& facts,
   return progress;
 }
 
-// Whether the rank that is missed in a transfer came to where it is now with
-// fewer of them than most who came there with it, from the same place of other
-// pipelines. What it left out it will not catch up on.
+// Whether the rank that is absent from a transfer joined its current collective
+// with fewer such transfers than most ranks at the same stage of other
+// pipelines. It then skipped one, and will not catch up.
 bool left_one_out(const Case& facts, const Wait& unmatched) {
   constexpr std::size_t kMostCompared = 64;
   const std::uint32_t absent = unmatched.absent[0];
@@ -129,13 +129,13 @@ bool left_one_out(const Case& facts, const Wait& unmatched) {
   return ahead * 2 > compared;
 }
 
-// Of the transfers of a circle without their other side, the one that was left
-// out; the others are held up by that.
-const Wait* find_unmatched(const Case& facts, const WaitRoot& circle) {
+// Of the unmatched transfers of a cycle, the one that was skipped; the others
+// are blocked by it.
+const Wait* find_unmatched(const Case& facts, const WaitRoot& cycle) {
   constexpr std::size_t kMostTried = 256;
   const Wait* last = nullptr;
   std::size_t tried = 0;
-  for (const std::uint32_t w : circle.waits) {
+  for (const std::uint32_t w : cycle.waits) {
     const Wait& wait = facts.graph.waits[w];
     if (!wait.transfer || wait.absent.empty() || !wait.waiting[0].oldest)
       continue;
@@ -181,14 +181,14 @@ Verdict blame_stray(const Case& facts, const Stray& stray) {
   return verdict;
 }
 
-// A transfer without its other side, between ranks that went on.
+// An unmatched transfer between ranks that continued with something else.
 Verdict blame_unmatched(const Case& facts, const Wait& unmatched) {
   Verdict verdict;
   verdict.kind = VerdictKind::kPointToPoint;
   verdict.culprits = ranks_at(facts, unmatched.absent);
   verdict.confidence = Confidence::kLikely;
-  // If the other side is held up by a transfer with this very rank, either of
-  // them may have left one out.
+  // If the other side is blocked by a transfer with this same rank, either of
+  // them may have skipped one.
   const std::uint32_t own = unmatched.waiting[0].rank;
   const Wait& theirs =
       facts.graph.waits[facts.graph.waits_of[unmatched.absent[0]].front()];
@@ -206,15 +206,15 @@ Verdict blame_unmatched(const Case& facts, const Wait& unmatched) {
   return verdict;
 }
 
-// Who is alone with its order is wrong; of two sides that are as many, nobody
-// can tell.
-std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& circle) {
-  const auto sides = sides_of(facts, circle);
+// The side with fewer ranks is at fault; between sides of equal size, it is
+// unknown.
+std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& cycle) {
+  const auto sides = sides_of(facts, cycle);
   if (sides.size() < 2)
     return std::nullopt;
   const auto most = std::ranges::max_element(
       sides, {}, [](const auto& side) { return side.second.size(); });
-  const bool clear = most->second.size() * 2 > circle.ranks.size();
+  const bool clear = most->second.size() * 2 > cycle.ranks.size();
   std::vector<std::uint32_t> odd;
   for (const auto& [wait, ranks] : sides)
     if (!clear || wait != most->first)
@@ -237,7 +237,7 @@ std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& circle) {
             : fmt::format("{} wait for each other in {} and {}",
                           Case::ranks_text(verdict.culprits),
                           facts.wait_text(main), facts.wait_text(other));
-  for (const std::uint32_t w : circle.waits)
+  for (const std::uint32_t w : cycle.waits)
     add_waiting(facts, facts.graph.waits[w], verdict);
   return verdict;
 }
@@ -245,19 +245,19 @@ std::optional<Verdict> blame_order(const Case& facts, const WaitRoot& circle) {
 }  // namespace
 
 std::optional<Verdict> blame_cycle(const Case& facts) {
-  const WaitRoot* circle = nullptr;
+  const WaitRoot* cycle = nullptr;
   for (const WaitRoot& root : facts.graph.roots)
     if (root.kind == WaitRoot::Kind::kCycle &&
-        (circle == nullptr || root.ranks.size() > circle->ranks.size()))
-      circle = &root;
-  if (circle == nullptr)
+        (cycle == nullptr || root.ranks.size() > cycle->ranks.size()))
+      cycle = &root;
+  if (cycle == nullptr)
     return std::nullopt;
-  const std::vector<Stray> strays = strays_of(facts, *circle);
+  const std::vector<Stray> strays = strays_of(facts, *cycle);
   if (strays.size() == 1)
     return blame_stray(facts, strays[0]);
-  if (const Wait* const unmatched = find_unmatched(facts, *circle))
+  if (const Wait* const unmatched = find_unmatched(facts, *cycle))
     return blame_unmatched(facts, *unmatched);
-  return blame_order(facts, *circle);
+  return blame_order(facts, *cycle);
 }
 
 }  // namespace postflight

@@ -7,8 +7,8 @@
 namespace postflight {
 namespace {
 
-// What can't end before all have joined has ended on all of its other ranks,
-// and they wait elsewhere by now.
+// Whether an operation that needs all ranks has completed on all others, which
+// now wait elsewhere.
 bool left_behind(const Case& facts, const Wait& wait) {
   const std::size_t members = facts.matching.lanes(wait.group).size();
   const Wait::Waiter& waiter = wait.waiting[0];
@@ -33,9 +33,9 @@ std::vector<Rank> ranks_of(const Case& facts, const Wait& wait) {
 
 }  // namespace
 
-// Where start times are recorded, a kernel that waits for its peers is
-// started, and the one that never got its turn is not. And a rank that saw
-// other work end after its peers were done with this was not merely asked too
+// With start times, a kernel that waits for its peers is started, and the one
+// whose device is stalled is not. Also, if a rank recorded other completions
+// after its peers completed this operation, its dump was not merely taken too
 // early.
 std::optional<Verdict> blame_device(const Case& facts) {
   constexpr std::int64_t kMargin = 5'000'000;

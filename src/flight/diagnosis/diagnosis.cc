@@ -1,14 +1,14 @@
-// The rules are tried in this order, and the first that can name somebody wins:
+// The rules are tried in this order, and the first that applies wins:
 //
-//   1. ranks that passed other arguments than the rest: later hangs follow
-//   2. ranks that wait for nothing while others wait for them
-//   3. a device that did not start or finish what its peers did
-//   4. ranks that wait for each other in a circle
-//   5. ranks without a dump that others wait for
-//   6. nobody: all have joined, and nothing moves
+//   1. argument mismatch, wrong group: the cause of a hang that comes later
+//   2. never joined: ranks that wait for nothing while others wait for them
+//   3. stalled device: it did not start or complete what its peers did
+//   4. cycle: ranks that wait for each other
+//   5. no dump: ranks without one that others wait for
+//   6. all joined, none done: no rank is at fault
 //
-// If nothing is under way at all: ranks that are always late, or all is well.
-// Whoever only waits is never accused.
+// If no operation is in progress, a rank that is always late is a straggler,
+// and otherwise the job is healthy. A rank that only waits is never accused.
 #include "flight/diagnosis/diagnosis.h"
 
 #include <algorithm>

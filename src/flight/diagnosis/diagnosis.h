@@ -6,8 +6,8 @@
 
 namespace postflight {
 
-// Says what happened to a job, who is at fault and what that rests on. The
-// same job gives the same verdict, whatever the order of its files.
+// Determines what happened to a job, which ranks are at fault, and the
+// evidence. The verdict does not depend on the order of the files.
 Verdict diagnose(const Matching& matching, const Context& context = {});
 
 }  // namespace postflight

@@ -23,7 +23,8 @@ class Search {
     return std::nullopt;
   }
 
-  // Whether the minority's later operations equal those of the majority, moved.
+  // By how many positions the minority's later operations are shifted against
+  // those of the majority; 0 if they are not.
   int skipped(const Divergence& divergence) const {
     constexpr int kFarthest = 64;
     const Lane* const few =
@@ -51,7 +52,7 @@ class Search {
   }
 
  private:
-  // At least three in a row, or all there are if the first is a telling one.
+  // Whether the next operations of both are equal: up to eight, and at least two.
   bool equal_from(const Lane& a, std::int64_t a_first, const Lane& b,
                   std::int64_t b_first) const {
     constexpr int kEnough = 8;

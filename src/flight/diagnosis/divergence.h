@@ -13,14 +13,14 @@ struct Divergence {
   GroupId group;
   std::int64_t sequence = 0;
   Disagreement disagreement;
-  // How many operations the minority left out (or did too much, if negative)
-  // for its later ones to be those of the others again; 0 if that is not so.
+  // How many operations the minority skipped (if negative: added), so that its
+  // later operations match those of the others again; 0 if they do not.
   int skipped = 0;
 };
 
-// Looks at all that the rings still hold, finished or not: operations that
-// don't match can finish, and the hang comes later. One for each group that
-// has one, in the order of groups.
+// Examines all recorded operations, completed or not: mismatched operations can
+// complete, and the hang comes later. Returns at most one per group, in the
+// order of groups.
 std::vector<Divergence> find_divergences(const Matching& matching,
                                          const Context& context);
 

@@ -22,8 +22,8 @@ VerdictKind kind_of(Difference difference) {
   return VerdictKind::kInconclusive;
 }
 
-// Only what can have to do with the hang: its group is stuck from there on, or
-// one of its odd ranks is part of the waiting.
+// Whether it can have caused the hang: its group is stuck from there on, or
+// others wait for one of the suspects.
 bool matters(const Case& facts, const Divergence& divergence) {
   const std::vector<Rank>& odd = divergence.disagreement.suspects;
   const auto is_odd = [&](std::uint32_t place) {
@@ -59,8 +59,8 @@ struct MisplacedCall {
   std::string operation;
 };
 
-// Whether what the rank does there belongs elsewhere, or what one of `others`
-// does there is what this rank does elsewhere, alone.
+// The misplaced call of `rank`: its call there was meant for another group, or
+// it made the call of one of `others` on another group, alone.
 std::optional<MisplacedCall> stray_of(const Case& facts,
                                       const Divergence& divergence, Rank rank,
                                       const std::vector<Rank>& others) {
@@ -77,7 +77,7 @@ std::optional<MisplacedCall> stray_of(const Case& facts,
   return std::nullopt;
 }
 
-// Of two sides that are as many, the one that strayed is wrong.
+// Between sides of equal size, the rank that used the wrong group is at fault.
 void decide_by_group(const Case& facts, const Divergence& divergence,
                      Disagreement& found) {
   if (found.decided)
@@ -155,19 +155,19 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
     verdict.findings.push_back(
         {first->skipped > 0 ? "skipped_operation" : "extra_operation",
          Severity::kError,
-         fmt::format("{} {} {} operation{} of {} before #{}: from there on its "
-                     "operations are those of the others, moved",
+         fmt::format("{} {} {} operation{} of {} before #{}: its later "
+                     "operations match those of the others, shifted",
                      Case::ranks_text(found.suspects),
-                     first->skipped > 0 ? "left out" : "did", count,
+                     first->skipped > 0 ? "skipped" : "added", count,
                      count == 1 ? "" : "s", facts.group_text(first->group),
                      first->sequence),
          ""});
   }
   if (!found.decided)
-    verdict.findings.push_back(
-        {"undecided", Severity::kNote,
-         "no side has more ranks than the other, so who is wrong is not known",
-         ""});
+    verdict.findings.push_back({"undecided", Severity::kNote,
+                                "the sides have equally many ranks, so it is "
+                                "unknown which one is wrong",
+                                ""});
   return verdict;
 }
 

@@ -8,7 +8,8 @@ namespace postflight {
 
 std::optional<Verdict> call_stuck(const Case& facts) {
   const Wait* stuck = nullptr;
-  // What needs all can't be done by one and not by the others for long.
+  // An operation that needs all ranks cannot be completed on only some for
+  // long.
   const bool moving =
       std::ranges::any_of(facts.graph.waits, [&](const Wait& wait) {
         return !wait.transfer && facts.needs_all(wait) &&

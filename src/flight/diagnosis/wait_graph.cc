@@ -1,13 +1,15 @@
 // Hangs spread: one rank stops, its tensor-parallel peers wait for it, their
 // data-parallel peers wait for those, until every group of the job is stuck.
-// The rank to look at is where the waiting ends.
+// The rank at fault is where the chains of waits end.
 //
-// The graph has ranks and waits. A rank points to the waits it is in, of each
-// group the oldest only: what is enqueued behind that is its shadow. A wait
-// points to the members that never came, or if all came, to those that still
-// have older work in another group. A strongly connected part without a way
-// out is a root: a single rank that waits for nothing, a wait that points to
-// nobody, or a cycle.
+// The nodes of the graph are ranks and waits. A rank has an edge to the oldest
+// wait that it is in of each group; what is enqueued after that is only delayed
+// by it. A wait has edges to the members that did not join, or if all joined,
+// to those that still have older work in another group. A strongly connected
+// component without outgoing edges is a root: a single rank that waits for
+// nothing, a wait that all have joined, or a cycle. For example, rank 0 waits
+// in group a for rank 1, which waits in group b for rank 0: a cycle of two
+// ranks that use the groups in different orders.
 #include "flight/diagnosis/wait_graph.h"
 
 #include <algorithm>
@@ -65,7 +67,7 @@ class Maker {
     }
   }
 
-  // Of each channel, the oldest transfer of either side that is not done.
+  // For each channel, the oldest incomplete transfer of either side.
   void add_transfers() {
     for (const Channel& channel : matching_.channels()) {
       if (channel.source.value < 0 || channel.destination.value < 0)
@@ -79,7 +81,7 @@ class Maker {
 
   void add_transfer(TransferPlace place) {
     const Transfer& transfer = matching_.transfer(place);
-    // Its other side is done, so this one is only late to be seen as done.
+    // The other side is completed, so this one is only noticed late.
     if (transfer.other == Presence::kDone)
       return;
     Wait wait = {.group = transfer.group, .sequence = 0, .transfer = transfer};
@@ -122,7 +124,7 @@ class Maker {
     }
   }
 
-  // The member that all others are ahead of.
+  // The member that is furthest behind.
   std::uint32_t furthest_behind(GroupId group) {
     const auto [found, is_new] = furthest_behind_.try_emplace(group, 0);
     if (is_new)
@@ -147,7 +149,7 @@ class Maker {
       if (wait.transfer) {
         const Wait::Waiter& own = wait.waiting[0];
         const std::uint32_t peer = graph_.place(wait.transfer->peer);
-        // A batch is done when all of it is.
+        // A batch is completed when all of it is.
         if (const std::optional<std::uint32_t> unit = peer_units_[w];
             unit && (has_older_work(peer, *unit) ||
                      unmatched_units_.contains({peer, *unit})))
@@ -173,7 +175,7 @@ class Maker {
             break;
           case Presence::kUnknown:
           case Presence::kPassed:
-            // What a ring has overwritten was long before.
+            // Overwritten entries are older.
             if (!lane.dump->complete || !lane.bounded)
               wait.unknown.push_back(rank);
             else
@@ -188,8 +190,7 @@ class Maker {
             break;
         }
       }
-      // Who is in a group that no list has is only known of those who left a
-      // dump.
+      // Of a group that is in no pg_config, only members with a dump are known.
       if (!job_.group(wait.group).configured && wait.absent.empty() &&
           wait.unknown.empty()) {
         const std::size_t count =
@@ -209,8 +210,8 @@ class Maker {
     for (std::uint32_t w = 0; w < graph_.waits.size(); ++w)
       for (Wait::Waiter& waiter : graph_.waits[w].waiting) {
         waiter.oldest = waiter.unit == oldest_unit_[waiter.rank];
-        // What is enqueued behind the oldest is its shadow, unless somebody
-        // never came to it.
+        // Newer operations are only delayed by the oldest, unless a rank did
+        // not join them.
         if (waiter.oldest || !graph_.waits[w].absent.empty())
           edges[waiter.rank].push_back(ranks + w);
         if (waiter.oldest)
@@ -227,7 +228,7 @@ class Maker {
         waited_for[rank] = 1;
     }
     const Components components(edges);
-    const std::vector<char> in_circle = find_circles(oldest_edges);
+    const std::vector<char> in_cycle = find_cycles(oldest_edges);
     std::vector<WaitRoot> parts(components.count());
     std::vector<std::vector<std::uint32_t>> leads_to(components.count());
     std::vector<char> wanted(components.count(), 0);
@@ -242,28 +243,28 @@ class Maker {
         if (components.of(to) != part)
           leads_to[part].push_back(components.of(to));
     }
-    // Components are numbered against the edges, so what a part leads to comes
-    // before it. What leads only to ranks without a dump is explained by them,
-    // but does not excuse a circle of what holds ranks up, or a rank that never
-    // came.
+    // Components are numbered against the direction of edges, so the successors
+    // of a component come before it. A component that leads only to ranks
+    // without a dump is explained by them, unless it is a cycle of blocking
+    // waits or a rank that did not join.
     std::vector<char> explained(components.count(), 0);
     for (std::uint32_t i = 0; i < parts.size(); ++i) {
       WaitRoot& part = parts[i];
-      const bool circle =
+      const bool cycle =
           leads_to[i].empty()
               ? part.ranks.size() + part.waits.size() > 1
               : std::ranges::any_of(part.ranks, [&](std::uint32_t rank) {
-                  return in_circle[rank] != 0;
+                  return in_cycle[rank] != 0;
                 });
       const bool leads_on = std::ranges::any_of(
           leads_to[i], [&](std::uint32_t to) { return !explained[to]; });
       if (leads_on || !wanted[i])
         continue;
-      if (!circle && !leads_to[i].empty()) {
+      if (!cycle && !leads_to[i].empty()) {
         explained[i] = 1;
         continue;
       }
-      part.kind = circle                      ? WaitRoot::Kind::kCycle
+      part.kind = cycle                       ? WaitRoot::Kind::kCycle
                   : part.ranks.empty()        ? WaitRoot::Kind::kStuck
                   : is_unknown(part.ranks[0]) ? WaitRoot::Kind::kUnknown
                                               : WaitRoot::Kind::kIdle;
@@ -272,8 +273,8 @@ class Maker {
     }
   }
 
-  // Which nodes lead back to themselves.
-  static std::vector<char> find_circles(
+  // The nodes that can reach themselves.
+  static std::vector<char> find_cycles(
       const std::vector<std::vector<std::uint32_t>>& edges) {
     const Components components(edges);
     std::vector<std::uint32_t> sizes(components.count(), 0);
@@ -285,15 +286,15 @@ class Maker {
     return found;
   }
 
-  // No dump, or one that breaks off before it could tell.
+  // No dump, or one that is truncated before that.
   bool is_unknown(std::uint32_t rank) const {
     const RankDump* const dump = job_.find(graph_.world[rank]);
     return dump == nullptr || !dump->complete;
   }
 
-  // A group of a job is in a few places at once. Beyond so many, whoever is
-  // ahead waits for the one who is furthest behind; and beyond so many guesses
-  // of who is in groups without a list, none are made.
+  // The members of a group are usually at few different operations. Beyond this
+  // number, all wait for the one that is furthest behind; and beyond this
+  // number of guesses about members of unlisted groups, no more are made.
   static constexpr std::size_t kMostPlaces = 1024;
   static constexpr std::size_t kMostGuesses = 1 << 20;
 
@@ -304,9 +305,9 @@ class Maker {
   std::map<GroupId, std::uint32_t> furthest_behind_;
   std::size_t guesses_ = 0;
   std::vector<std::uint32_t> without_dump_;
-  std::vector<std::uint32_t> oldest_unit_;  // of each rank of the world
+  std::vector<std::uint32_t> oldest_unit_;  // for each rank of the world
   std::map<std::uint32_t, std::optional<std::uint32_t>> peer_units_;
-  // Ranks and their batches with a transfer that has no other side.
+  // Ranks and their batches with an unmatched transfer.
   std::set<std::pair<std::uint32_t, std::uint32_t>> unmatched_units_;
 };
 
