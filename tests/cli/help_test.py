@@ -65,6 +65,24 @@ class Help(unittest.TestCase):
                     below = self.helps[(*command, name)]
                     self.assertEqual(sentence, below.splitlines()[0])
 
+    def test_man_page_and_completions_have_the_same(self):
+        generated = {what: subprocess.run([Help.program, "generate", what],
+                                          capture_output=True, text=True,
+                                          check=True).stdout
+                     for what in ("man", "bash", "zsh", "fish")}
+        for command, text in self.helps.items():
+            if "[OPTIONS] SUBCOMMAND" in text or command == ("generate",):
+                continue
+            self.assertIn(f'.SS "postflight {" ".join(command)}"\n',
+                          generated["man"])
+            for option in re.findall(r"^  (?:-\w,)?--([\w-]+)", text, re.M):
+                with self.subTest(command=command, option=option):
+                    self.assertIn("\\-\\-" + option.replace("-", "\\-"),
+                                  generated["man"])
+                    self.assertIn("--" + option, generated["bash"])
+                    self.assertIn("--" + option, generated["zsh"])
+                    self.assertIn("-l " + option, generated["fish"])
+
 
 if __name__ == "__main__":
     Help.program = sys.argv.pop(1)
