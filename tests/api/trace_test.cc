@@ -1,14 +1,33 @@
 #include "api/trace.h"
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <dlfcn.h>
+#include <pthread.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/test_files.h"
+
+namespace {
+std::atomic<int> threads_started = 0;
+}
+
+// Takes the place of the C library's, to count.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how,
+                              void* (*run)(void*), void* argument) {
+  ++threads_started;
+  using Create =
+      int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto create =
+      reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return create(thread, how, run, argument);
+}
 
 namespace postflight {
 namespace {
@@ -24,6 +43,20 @@ JobEvidence dumps(const std::string& name) {
 Investigation found(const JobEvidence& evidence,
                     const Context& context = kOneThread) {
   return must(investigate(evidence, context));
+}
+
+TEST(Investigate, StartsNoThreadIfToldToUseOne) {
+  threads_started = 0;
+  for (const char* const job :
+       {"nccl_mesh_hang", "nccl_size_mismatch", "nccl_straggler"})
+    found(dumps(job), {.threads = 1});
+  EXPECT_EQ(threads_started, 0);
+}
+
+TEST(Investigate, StartsThreadsIfToldToUseSeveral) {
+  threads_started = 0;
+  found(dumps("nccl_mesh_hang"), {.threads = 2});
+  EXPECT_GT(threads_started, 0);
 }
 
 TEST(Investigate, KnowsWhereTheCulpritRan) {
