@@ -95,10 +95,6 @@ SYSTEM_FILES = {
     "spawn.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 
-# Cycles that are still to be removed. New ones fail.
-OLD_CYCLES = [
-]
-
 HEADER_LINES = 250
 SOURCE_LINES = 600
 
@@ -210,8 +206,6 @@ def problems(src):
                 if include.group(1) == '"' and target != name:
                     includes.setdefault(name, set()).add(target)
     for cycle in include_cycles(includes):
-        if any(old.issuperset(cycle) for old in OLD_CYCLES):
-            continue
         found.append("include cycle: " + ", ".join(cycle))
     return found
 
