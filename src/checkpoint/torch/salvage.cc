@@ -37,7 +37,6 @@ std::optional<Local> read_local(Bytes file, std::uint64_t at) {
   if (file.size() - at - kLocalHeaderSize < name + extra)
     return std::nullopt;
   constexpr std::uint16_t kHasDescriptor = 8;
-  constexpr std::uint32_t kSaturated = 0xffffffff;
   Local local;
   local.name = as_text(file.subspan(at + kLocalHeaderSize, name));
   local.data = at + kLocalHeaderSize + name + extra;

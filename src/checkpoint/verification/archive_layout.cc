@@ -24,7 +24,6 @@ constexpr std::uint16_t kHasDescriptor = 0x0008;
 constexpr std::uint16_t kUtf8 = 0x0800;
 constexpr std::uint16_t kTorchPadding = 0x4246;  // "FB"
 constexpr std::uint16_t kDeflateVersion = 20;
-constexpr std::uint64_t kSaturated = 0xffffffff;
 
 // The fixed part of the header before a record.
 struct LocalHeader {

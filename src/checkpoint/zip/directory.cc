@@ -14,7 +14,6 @@
 namespace postflight {
 namespace {
 
-constexpr std::uint32_t kSaturated = 0xffffffff;
 constexpr std::uint16_t kEncrypted = 0x0001;
 constexpr std::uint16_t kDirectoryEncrypted = 0x2000;
 

@@ -23,4 +23,7 @@ constexpr std::uint16_t kDeflated = 8;
 
 constexpr std::uint16_t kZip64Extra = 1;
 
+// A 32-bit field whose value is in a 64-bit one elsewhere.
+constexpr std::uint32_t kSaturated = 0xffffffff;
+
 }  // namespace postflight

@@ -14,12 +14,6 @@
 namespace postflight {
 namespace {
 
-bool has_severity(std::span<const Finding> findings, Severity severity) {
-  return std::ranges::any_of(findings, [severity](const Finding& finding) {
-    return finding.severity == severity;
-  });
-}
-
 std::string number_text(const Extreme& extreme) {
   if (const auto* const real = std::get_if<double>(&extreme))
     return fmt::format("{:.6g}", *real);
@@ -267,9 +261,9 @@ VerificationVerdict verdict_of(const Checkpoint& checkpoint,
                                const Verification& found) {
   if (!checkpoint.truncation().empty())
     return {"TRUNCATED", "truncated", Style::kRed};
-  if (has_severity(found.findings, Severity::kError))
+  if (has_problem(found.findings))
     return {"DAMAGED", "damaged", Style::kRed};
-  if (has_severity(found.findings, Severity::kWarning))
+  if (has_problem(found.findings, /*strict=*/true))
     return {"ODD", "odd", Style::kYellow};
   return {"WHOLE", "whole", Style::kGreen};
 }

@@ -36,7 +36,7 @@ std::vector<std::string> steps_to(const Checkpoint& checkpoint,
   return steps;
 }
 
-struct Line {
+struct PrefixLine {
   std::string label;
   std::size_t level = 0;
   TensorTotals totals;
@@ -62,11 +62,11 @@ class PrefixLines {
   }
 
   // Parents before children.
-  std::vector<const Line*> in_order() const {
-    std::vector<const Line*> ordered;
+  std::vector<const PrefixLine*> in_order() const {
+    std::vector<const PrefixLine*> ordered;
     std::vector<std::size_t> waiting = {0};
     while (!waiting.empty()) {
-      const Line& line = lines_[waiting.back()];
+      const PrefixLine& line = lines_[waiting.back()];
       waiting.pop_back();
       ordered.push_back(&line);
       waiting.insert(waiting.end(), line.below.rbegin(), line.below.rend());
@@ -76,7 +76,7 @@ class PrefixLines {
   }
 
  private:
-  std::vector<Line> lines_ = {Line()};
+  std::vector<PrefixLine> lines_ = {PrefixLine()};
   std::map<std::pair<std::size_t, std::string>, std::size_t> by_step_;
 };
 
@@ -100,12 +100,12 @@ void write_tree(std::string_view name, const Checkpoint& checkpoint,
       steps.emplace_back("(root)");
     prefixes.add(steps, *tensor);
   }
-  const std::vector<const Line*> lines = prefixes.in_order();
+  const std::vector<const PrefixLine*> lines = prefixes.in_order();
   std::size_t width = 0;
-  for (const Line* const line : lines)
+  for (const PrefixLine* const line : lines)
     width = std::max(width, 2 * line->level + display_width(line->label));
   width = std::min<std::size_t>(width, 50);
-  for (const Line* const line : lines) {
+  for (const PrefixLine* const line : lines) {
     const TensorTotals& totals = line->totals;
     const std::size_t have = 2 * line->level + display_width(line->label);
     out += fmt::format("  {}{}{}  {:>7} tensor{}  {:>12}  {}\n",
