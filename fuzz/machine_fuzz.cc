@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "json/writer.h"
 #include "pickle/audit.h"
 #include "pickle/machine.h"
 #include "pickle/writer.h"
@@ -27,7 +28,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
 
   std::uint64_t written = 0;
   Output out([&written](std::string_view piece) { written += piece.size(); });
-  write_pickle_json(pickle->root, out);
+  {
+    JsonWriter json(out);
+    write_pickle_json(pickle->root, json);
+  }
   write_pickle_text(pickle->root, {.all = true}, out);
 
   // Round trip.
