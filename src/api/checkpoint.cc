@@ -53,10 +53,11 @@ std::filesystem::path input_path(std::string_view argument) {
 
 Result<Checkpoint> open_checkpoint(CheckpointSource source,
                                    const Context& context) {
+  auto extensions = TRY(load_plugins(source.plugins));
   return Checkpoint::open(input_path(source.path),
                           {.context = context,
                            .rank = source.rank,
-                           .extensions = TRY(load_plugins(source.plugins)),
+                           .extensions = std::move(extensions),
                            .key = std::move(source.key)});
 }
 

@@ -196,7 +196,8 @@ Result<> HostMapBuilder::list_host(std::string_view host,
     return fail(ErrorKind::kRefused,
                 "more than {} ranks are listed, the most allowed",
                 limits_.max_listed_ranks);
-  listed_.push_back({TRY(host_number(host)), ranks});
+  const auto number = TRY(host_number(host));
+  listed_.push_back({number, ranks});
   return {};
 }
 

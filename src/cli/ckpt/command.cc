@@ -18,11 +18,10 @@ Result<std::optional<SecretKey>> load_key(
 }  // namespace
 
 Result<Checkpoint> CheckpointOptions::open(const Session& session) const {
-  return open_checkpoint({.path = path,
-                          .rank = rank,
-                          .plugins = plugins,
-                          .key = TRY(load_key(key_file))},
-                         session.context());
+  auto key = TRY(load_key(key_file));
+  return open_checkpoint(
+      {.path = path, .rank = rank, .plugins = plugins, .key = std::move(key)},
+      session.context());
 }
 
 void add_checkpoint_options(CommandArguments& arguments,

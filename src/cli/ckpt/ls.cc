@@ -15,7 +15,8 @@ struct LsOptions : CheckpointOptions {
   std::string sort = "file";
 
   Result<ListRequest> request() const {
-    return ListRequest{.filter = TRY(filter()),
+    KeyFilter keys = TRY(filter());
+    return ListRequest{.filter = std::move(keys),
                        .kinds = all ? NodeKinds::kAll : NodeKinds::kTensors,
                        .order = sort == "size"  ? NodeOrder::kSize
                                 : sort == "key" ? NodeOrder::kKey
@@ -24,8 +25,8 @@ struct LsOptions : CheckpointOptions {
 };
 
 // kFound if one of the nodes is an unreadable tensor.
-Exit exit_for(const Checkpoint& checkpoint,
-              std::span<const std::uint32_t> nodes) {
+Exit exit_for_listing(const Checkpoint& checkpoint,
+                      std::span<const std::uint32_t> nodes) {
   const bool lost = std::ranges::any_of(nodes, [&](std::uint32_t node) {
     const Tensor* const tensor = checkpoint.tensor_at(node);
     return tensor != nullptr && !tensor->problem.empty();
@@ -39,8 +40,8 @@ Result<Exit> run(const LsOptions& options, Session& session) {
                 "--tree has no JSON form; --json lists every tensor");
   const ListRequest request = TRY(options.request());
   const Checkpoint checkpoint = TRY(options.open(session));
-  const ListingOptions listing{TRY(list_nodes(checkpoint, request)),
-                               options.all};
+  std::vector<std::uint32_t> nodes = TRY(list_nodes(checkpoint, request));
+  const ListingOptions listing{std::move(nodes), options.all};
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json)
     write_listing_json(options.path, checkpoint, listing, out);
@@ -49,7 +50,7 @@ Result<Exit> run(const LsOptions& options, Session& session) {
                session.terminal(), out);
   else
     write_listing(options.path, checkpoint, listing, session.terminal(), out);
-  return exit_for(checkpoint, listing.nodes);
+  return exit_for_listing(checkpoint, listing.nodes);
 }
 
 }  // namespace

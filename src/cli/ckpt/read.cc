@@ -62,9 +62,10 @@ void report(const Checkpoint& checkpoint, const ReadPlan& plan,
 }
 
 Result<Exit> read(const ReadCommandOptions& options, Session& session) {
+  MapLocation map_location = TRY(MapLocation::parse(options.map_location));
   ReadRequest request{
       .slice = options.slice,
-      .map_location = TRY(MapLocation::parse(options.map_location)),
+      .map_location = std::move(map_location),
       // Without --keys, skip unreadable tensors and report them.
       .skip_unreadable =
           options.template_file.empty() && !options.selects_keys()};
