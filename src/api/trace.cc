@@ -102,6 +102,8 @@ bool is_problem(const Verdict& verdict, bool strict) {
   switch (verdict.kind) {
     case VerdictKind::kHealthy:
       return false;
+    case VerdictKind::kInProgress:
+      return strict;
     case VerdictKind::kInconclusive:
       return verdict.pending;
     default:

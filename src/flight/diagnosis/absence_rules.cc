@@ -19,7 +19,8 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   const std::vector<Rank> waiting = facts.graph.waiting_for(idle, {});
   const std::size_t members = facts.matching.lanes(wait.group).size();
   verdict.confidence = lasted(facts, wait) && idle.size() * 2 < members &&
-                               facts.job.group(wait.group).configured
+                               facts.job.group(wait.group).configured &&
+                               facts.motion.behind_count == 0
                            ? Confidence::kCertain
                            : Confidence::kLikely;
   verdict.summary = fmt::format(

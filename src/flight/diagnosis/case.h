@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "flight/diagnosis/divergence.h"
+#include "flight/diagnosis/motion.h"
 #include "flight/diagnosis/wait_graph.h"
 #include "flight/matching/matching.h"
 #include "flight/model/job.h"
@@ -15,11 +16,13 @@ struct Case {
   Case(const Matching& matched, const Context& context)
       : job(matched.job()),
         matching(matched),
+        motion(find_motion(matched)),
         graph(make_wait_graph(matching)),
         divergences(find_divergences(matching, context)) {}
 
   const Job& job;
   const Matching& matching;
+  Motion motion;
   WaitGraph graph;
   std::vector<Divergence> divergences;
 

@@ -1,6 +1,8 @@
 #include "flight/diagnosis/rules.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "flight/diagnosis/evidence.h"
 
@@ -31,78 +33,103 @@ std::vector<Rank> ranks_of(const Case& facts, const Wait& wait) {
   return ranks;
 }
 
+// The ranks of a wait whose devices are stalled.
+struct Stall {
+  const Wait* wait = nullptr;
+  std::vector<Rank> ranks;
+  std::size_t started = 0;  // peers that wait for them in started kernels
+};
+
+std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
+  // Completion times of one rank are compared with those of others, whose
+  // watchdogs look at other moments.
+  constexpr std::int64_t kMargin = 5'000'000;
+  std::vector<Rank> started;
+  std::vector<Rank> scheduled;
+  std::vector<Rank> late;
+  std::int64_t peers_done = 0;
+  const std::span<const Lane> lanes = facts.matching.lanes(wait.group);
+  for (const Lane& lane : lanes)
+    if (const Slot* const slot = lane.find(wait.sequence)) {
+      const Entry entry = lane.dump->entries[slot->closing];
+      if (slot->done && !slot->weak && entry.retired)
+        peers_done = std::max(peers_done, entry.completed);
+    }
+  for (const Lane& lane : lanes) {
+    const Slot* const slot = lane.find(wait.sequence);
+    if (slot == nullptr || slot->done || lane.stale)
+      continue;
+    const auto index =
+        static_cast<std::size_t>(lane.dump - facts.job.ranks.data());
+    const Entry entry = lane.dump->entries[slot->closing];
+    if (!facts.matching.completes(entry))
+      continue;
+    if (entry.state == State::kStarted)
+      started.push_back(lane.rank);
+    else if (facts.matching.has_starts(index))
+      scheduled.push_back(lane.rank);
+    if (peers_done > 0 &&
+        elapsed(peers_done, facts.matching.latest_completion(index)) > kMargin)
+      late.push_back(lane.rank);
+  }
+  if (!started.empty() && !scheduled.empty())
+    return Stall{&wait, std::move(scheduled), started.size()};
+  if (late.empty() && left_behind(facts, wait))
+    late = ranks_of(facts, wait);
+  if (late.empty() || late.size() * 2 > lanes.size())
+    return std::nullopt;
+  return Stall{&wait, std::move(late), 0};
+}
+
 }  // namespace
 
 // With start times, a kernel that waits for its peers is started, and the one
 // whose device is stalled is not. Also, if a rank recorded other completions
 // after its peers completed this operation, its dump was not merely taken too
-// early.
+// early. All such ranks are named, whichever operations they stopped in.
+//
+// What fools it: a rank that dumped in the short time in which its peers had
+// started and it had not. So it is never certain.
 std::optional<Verdict> blame_device(const Case& facts) {
-  constexpr std::int64_t kMargin = 5'000'000;
+  std::optional<Stall> first;
+  std::vector<Rank> culprits;
   for (const WaitRoot& root : facts.graph.roots) {
-    if (root.kind != WaitRoot::Kind::kStuck)
+    if (root.kind != WaitRoot::Kind::kStuck ||
+        facts.graph.waits[root.waits[0]].transfer)
       continue;
-    const Wait& wait = facts.graph.waits[root.waits[0]];
-    if (wait.transfer)
+    std::optional<Stall> found =
+        stall_in(facts, facts.graph.waits[root.waits[0]]);
+    if (!found)
       continue;
-    std::vector<Rank> started;
-    std::vector<Rank> scheduled;
-    std::vector<Rank> late;
-    std::int64_t peers_done = 0;
-    for (const Lane& lane : facts.matching.lanes(wait.group))
-      if (const Slot* const slot = lane.find(wait.sequence)) {
-        const Entry entry = lane.dump->entries[slot->closing];
-        if (slot->done && !slot->weak && entry.retired)
-          peers_done = std::max(peers_done, entry.completed);
-      }
-    for (const Lane& lane : facts.matching.lanes(wait.group)) {
-      const Slot* const slot = lane.find(wait.sequence);
-      if (slot == nullptr || slot->done)
-        continue;
-      const auto index =
-          static_cast<std::size_t>(lane.dump - facts.job.ranks.data());
-      const Entry entry = lane.dump->entries[slot->closing];
-      if (!facts.matching.completes(entry))
-        continue;
-      if (entry.state == State::kStarted)
-        started.push_back(lane.rank);
-      else if (facts.matching.has_starts(index))
-        scheduled.push_back(lane.rank);
-      if (peers_done > 0 &&
-          elapsed(peers_done, facts.matching.latest_completion(index)) >
-              kMargin)
-        late.push_back(lane.rank);
-    }
-    const bool by_start = !started.empty() && !scheduled.empty();
-    if (late.empty() && left_behind(facts, wait))
-      late = ranks_of(facts, wait);
-    if (late.size() * 2 > facts.matching.lanes(wait.group).size())
-      late.clear();
-    if (!by_start && late.empty())
-      continue;
-    Verdict verdict;
-    verdict.kind = VerdictKind::kDeviceStalled;
-    verdict.culprits = by_start ? scheduled : late;
-    verdict.confidence = verdict.culprits.size() == 1 ? Confidence::kCertain
-                                                      : Confidence::kLikely;
-    if (!by_start)
-      verdict.confidence = Confidence::kLikely;
-    tell_operation(facts, wait, verdict);
-    verdict.summary =
-        by_start
-            ? fmt::format(
-                  "the device of {} never started {}, in which {} "
-                  "of its peers wait",
-                  Case::ranks_text(verdict.culprits), facts.wait_text(wait),
-                  started.size())
-            : fmt::format(
-                  "the device of {} did not complete {}, which its "
-                  "peers completed",
-                  Case::ranks_text(verdict.culprits), facts.wait_text(wait));
-    add_waiting(facts, wait, verdict);
-    return verdict;
+    culprits.insert(culprits.end(), found->ranks.begin(), found->ranks.end());
+    if (!first)
+      first = std::move(found);
   }
-  return std::nullopt;
+  if (!first)
+    return std::nullopt;
+  const Wait& wait = *first->wait;
+  Verdict verdict;
+  verdict.kind = VerdictKind::kDeviceStalled;
+  std::ranges::sort(culprits);
+  culprits.erase(std::unique(culprits.begin(), culprits.end()), culprits.end());
+  verdict.culprits = std::move(culprits);
+  const bool alone = verdict.culprits.size() == 1;
+  verdict.confidence = Confidence::kLikely;
+  tell_operation(facts, wait, verdict);
+  verdict.summary =
+      first->started > 0
+          ? fmt::format(
+                "the device{} of {} never started {}, in which {} peers "
+                "wait",
+                alone ? "" : "s", Case::ranks_text(verdict.culprits),
+                facts.wait_text(wait), first->started)
+          : fmt::format(
+                "the device{} of {} did not complete {}, which peers "
+                "completed",
+                alone ? "" : "s", Case::ranks_text(verdict.culprits),
+                facts.wait_text(wait));
+  add_waiting(facts, wait, verdict);
+  return verdict;
 }
 
 }  // namespace postflight

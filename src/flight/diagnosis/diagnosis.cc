@@ -1,11 +1,13 @@
 // The rules are tried in this order, and the first that applies wins:
 //
 //   1. argument mismatch, wrong group: the cause of a hang that comes later
-//   2. never joined: ranks that wait for nothing while others wait for them
-//   3. stalled device: it did not start or complete what its peers did
-//   4. cycle: ranks that wait for each other
-//   5. no dump: ranks without one that others wait for
-//   6. all joined, none done: no rank is at fault
+//   2. in progress: the job moved between its dumps, so that together they show
+//      no single moment
+//   3. never joined: ranks that wait for nothing while others wait for them
+//   4. stalled device: it did not start or complete what its peers did
+//   5. cycle: ranks that wait for each other
+//   6. no dump: ranks without one that others wait for
+//   7. all joined, none done: no rank is at fault
 //
 // If no operation is in progress, a rank that is always late is a straggler,
 // and otherwise the job is healthy. A rank that only waits is never accused.
@@ -26,8 +28,8 @@ Verdict judge(const Case& facts) {
       return *std::move(verdict);
     return call_healthy(facts);
   }
-  for (const auto rule : {blame_divergence, blame_idle, blame_device,
-                          blame_cycle, blame_unknown, call_stuck})
+  for (const auto rule : {blame_divergence, call_in_progress, blame_idle,
+                          blame_device, blame_cycle, blame_unknown, call_stuck})
     if (std::optional<Verdict> verdict = rule(facts))
       return *std::move(verdict);
   return call_inconclusive(facts);
@@ -48,6 +50,9 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
     RankStatus one;
     one.rank = rank;
     const RankDump* const dump = facts.job.find(rank);
+    one.stale = dump != nullptr &&
+                facts.matching.stale(
+                    static_cast<std::size_t>(dump - facts.job.ranks.data()));
     if (dump == nullptr) {
       one.state = RankState::kNoDump;
     } else if (!graph.waits_of[place].empty()) {

@@ -52,7 +52,8 @@ class Search {
   }
 
  private:
-  // Whether the next operations of both are equal: up to eight, and at least two.
+  // Whether the next operations of both are equal: up to eight, and at least
+  // two.
   bool equal_from(const Lane& a, std::int64_t a_first, const Lane& b,
                   std::int64_t b_first) const {
     constexpr int kEnough = 8;

@@ -95,14 +95,18 @@ bool lasted(const Case& facts, const Wait& wait) {
   std::int64_t latest = 0;
   for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
     latest = std::max(latest, facts.matching.latest(i));
-  return elapsed(begin, latest) > 2 * kNanosecondsPerSecond;
+  // Longer than anything that ended, and longer than hosts' clocks differ where
+  // they are kept in step.
+  const std::int64_t longest = facts.motion.longest_ns;
+  return elapsed(begin, latest) > 2 * kNanosecondsPerSecond &&
+         elapsed(begin, latest) / 3 > longest;
 }
 
 bool is_moving(const Case& facts, const Wait& wait) {
   std::set<std::int64_t> fronts;
   bool sure = false;
   for (const Lane& lane : facts.matching.lanes(wait.group)) {
-    if (lane.dump == nullptr)
+    if (lane.dump == nullptr || lane.stale)
       continue;
     const Slot* const front = lane.first_pending();
     fronts.insert(front != nullptr ? front->sequence

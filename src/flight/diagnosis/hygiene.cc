@@ -228,7 +228,7 @@ void add_advice(const Case& facts, const Verdict& verdict,
             return true;
         return false;
       });
-  if (!stacks && verdict.kind != VerdictKind::kHealthy)
+  if (!stacks && verdict.stands())
     findings.push_back({"no_stacks", Severity::kNote,
                         "the dumps have no stack traces, so code locations are "
                         "unknown: set TORCH_INCLUDE_STACK_TRACE=1",
@@ -267,9 +267,11 @@ void add_findings(const Case& facts, Verdict& verdict) {
   std::vector<Finding>& findings = verdict.findings;
   add_missing_dumps(facts, verdict, findings);
   add_divergences(facts, verdict, findings);
-  add_timeouts(facts, findings);
+  if (verdict.kind != VerdictKind::kInProgress) {
+    add_timeouts(facts, findings);
+    add_silence(facts, findings);
+  }
   add_aborted(facts, findings);
-  add_silence(facts, findings);
   add_strangers(facts, findings);
   add_versions(facts, findings);
   add_rings(facts, findings);

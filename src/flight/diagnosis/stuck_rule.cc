@@ -31,13 +31,19 @@ std::optional<Verdict> call_stuck(const Case& facts) {
   verdict.confidence = Confidence::kLikely;
   add_waiting(facts, *stuck, verdict);
   if (moving) {
-    verdict.kind = VerdictKind::kHealthy;
+    verdict.kind = VerdictKind::kInconclusive;
+    verdict.confidence = Confidence::kPossible;
     verdict.summary =
         "operations were in progress, and ranks were still completing them "
-        "when they dumped";
+        "when they dumped; whether the job moves, the dumps don't tell";
     return verdict;
   }
-  verdict.kind = VerdictKind::kAllJoinedStuck;
+  // A job that moves can be in one operation on all ranks, too.
+  const bool stands = lasted(facts, *stuck) || facts.motion.still;
+  verdict.kind =
+      stands ? VerdictKind::kAllJoinedStuck : VerdictKind::kInconclusive;
+  if (!stands)
+    verdict.confidence = Confidence::kPossible;
   tell_operation(facts, *stuck, verdict);
   if (stuck->transfer)
     verdict.summary = fmt::format(

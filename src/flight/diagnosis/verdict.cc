@@ -20,6 +20,13 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .severity = Severity::kNote,
      .culprits = RankState::kUnknown,
      .advice = ""},
+    {.kind = kInProgress,
+     .name = "in_progress",
+     .headline = "MOVING",
+     .severity = Severity::kNote,
+     .culprits = RankState::kUnknown,
+     .advice = "dump again after a minute: ranks that then wait in the same "
+               "operations as now hang."},
     {.kind = kInconclusive,
      .name = "inconclusive",
      .headline = "UNCLEAR",

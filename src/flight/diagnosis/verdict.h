@@ -15,6 +15,7 @@ namespace postflight {
 // table in verdict.cc.
 enum class VerdictKind : std::uint8_t {
   kHealthy,
+  kInProgress,
   kInconclusive,
   kNeverJoined,
   kNoDump,
@@ -83,6 +84,7 @@ struct RankStatus {
   std::vector<Rank> waiting_for;  // directly
   // The entry that it waits in, or its last one.
   std::optional<std::uint32_t> entry;
+  bool stale = false;  // others prove that its dump is older than theirs
 };
 
 struct Verdict {
@@ -100,6 +102,10 @@ struct Verdict {
   bool pending = false;           // whether any operation was in progress
 
   bool healthy() const { return kind == VerdictKind::kHealthy; }
+  // Whether what is pending may have been so for long.
+  bool stands() const {
+    return !healthy() && kind != VerdictKind::kInProgress;
+  }
 };
 
 }  // namespace postflight

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -417,21 +418,40 @@ bool Matching::proves_all_joined(const Lane& lane, const Slot& slot) const {
          operation(call).needs_all();
 }
 
+// A rank that has not come to what others prove that all have joined dumped
+// before they did; so did one that waits in an earlier operation of that group,
+// for these end in order. What such a dump lacks in other groups proves nothing
+// either.
 void Matching::find_stale() {
-  for (std::vector<Lane>& lanes : lanes_) {
-    std::int64_t all_joined = 0;
-    for (const Lane& lane : lanes)
+  finished_.assign(lanes_.size(), std::numeric_limits<std::int64_t>::min());
+  stale_.assign(job_->ranks.size(), 0);
+  for (std::size_t g = 0; g < lanes_.size(); ++g) {
+    std::int64_t& finished = finished_[g];
+    for (const Lane& lane : lanes_[g])
       for (auto slot = lane.slots.rbegin(); slot != lane.slots.rend(); ++slot) {
-        if (slot->sequence <= all_joined)
+        if (slot->sequence <= finished)
           break;
         if (proves_all_joined(lane, *slot)) {
-          all_joined = slot->sequence;
+          finished = slot->sequence;
           break;
         }
       }
-    for (Lane& lane : lanes)
-      lane.stale = lane.dump != nullptr && lane.last_enqueued < all_joined;
+    for (const Lane& lane : lanes_[g]) {
+      if (lane.dump == nullptr || !lane.dump->complete || !lane.bounded)
+        continue;
+      const Slot* const pending = lane.first_pending();
+      if (lane.last_enqueued < finished ||
+          (pending != nullptr && pending->sequence < finished))
+        stale_[static_cast<std::size_t>(lane.dump - job_->ranks.data())] = 1;
+    }
   }
+  for (std::size_t g = 0; g < lanes_.size(); ++g)
+    for (Lane& lane : lanes_[g])
+      lane.stale =
+          lane.dump != nullptr &&
+          (stale_[static_cast<std::size_t>(lane.dump - job_->ranks.data())] !=
+               0 ||
+           lane.last_enqueued < finished_[g]);
 }
 
 void Matching::list_members(const Lane& lane, const Slot& slot,

@@ -45,6 +45,13 @@ class Matching {
   // How the members of a row differ; nothing if they agree.
   std::optional<Disagreement> compare(GroupId group, const Row& row) const;
 
+  // The last number of the group that is proven to have been joined by all.
+  std::int64_t last_finished(GroupId group) const {
+    return finished_[group.value];
+  }
+  // Whether others prove that the dump at this place of Job::ranks is older
+  // than theirs.
+  bool stale(std::size_t rank_index) const { return stale_[rank_index]; }
   // Whether the slot is certainly done and its operation ends nowhere before
   // all have joined. Then they have, whatever their dumps say.
   bool proves_all_joined(const Lane& lane, const Slot& slot) const;
@@ -98,6 +105,8 @@ class Matching {
   std::vector<std::int64_t> latest_;
   std::vector<std::int64_t> latest_completions_;
   std::vector<char> has_starts_;
+  std::vector<std::int64_t> finished_;  // by group
+  std::vector<char> stale_;
 };
 
 }  // namespace postflight

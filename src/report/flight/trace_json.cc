@@ -76,6 +76,7 @@ void write_ranks(const Job& job, const Verdict& verdict, JsonWriter& json) {
     json.field("rank", one.rank.value);
     write_text_or_null("host", job.host_of(one.rank), json);
     json.field("state", rank_state_name(one.state));
+    json.field("stale", one.stale);
     json.array("waiting_for", one.waiting_for, &Rank::value);
     write_entry_at("last", job, one.rank, one.entry, json);
     json.end();

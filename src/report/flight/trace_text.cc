@@ -359,7 +359,7 @@ void write_trace(const Job& job, const Verdict& verdict,
   for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
     write_culprit(job, verdict, verdict.culprits[i], terminal, out);
   if (const std::int64_t begin = hang_began(job, verdict);
-      begin != 0 && !verdict.healthy())
+      begin != 0 && verdict.stands())
     out += fmt::format("\n  waiting since {}\n", time_label(begin));
   write_shown_findings(verdict, options.all, terminal, out);
   write_advice(verdict, options.source, terminal, out);

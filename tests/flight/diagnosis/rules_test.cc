@@ -1,5 +1,5 @@
 // Each rule of the diagnosis on the smallest job that it applies to, and on one
-// that only looks like it. Numbers are those of the rules.
+// that only looks like it.
 #include "flight/diagnosis/rules.h"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ TEST(Rules, ADeviceThatNeverStartedHoldsUpItsPeers) {
                       .rank(2, {before, running})
                       .rank(3, {before, running})
                       .job();
-  EXPECT_EQ(verdict_text(job), "device_stalled 1 certain");
+  EXPECT_EQ(verdict_text(job), "device_stalled 1 likely");
 }
 
 TEST(Rules, ADeviceThatDidNotFinishWhatItsPeersDid) {
@@ -158,15 +158,107 @@ TEST(Rules, ADeviceLeftBehindByDumpsOfActiveWork) {
 
 // All joined, none done.
 
+// Operations that follow each other within milliseconds, and one that waits.
+std::vector<MadeEntry> quick_steps(std::int64_t count) {
+  std::vector<MadeEntry> entries;
+  for (std::int64_t i = 1; i <= count; ++i) {
+    entries.push_back(done(i));
+    entries.back().created = kSecond + i * kMillisecond;
+    entries.back().completed = entries.back().created + kMillisecond;
+  }
+  entries.push_back(
+      waiting(count + 1, 0, kSecond + (count + 1) * kMillisecond));
+  return entries;
+}
+
 TEST(Rules, WhereAllHaveJoinedNobodyIsAccused) {
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2})
+                      .rank(0, quick_steps(6))
+                      .rank(1, quick_steps(6))
+                      .rank(2, quick_steps(6))
+                      .job();
+  EXPECT_EQ(verdict_text(job), "all_joined_stuck - likely");
+  EXPECT_THAT(finding_kinds(job), Contains("no_start_times"));
+}
+
+TEST(Rules, WhereAllHaveJoinedASlowOperationTheDumpsDoNotTell) {
   const Job job = JobMaker()
                       .group("0", {0, 1, 2})
                       .rank(0, {done(1), waiting(2)})
                       .rank(1, {done(1), waiting(2)})
                       .rank(2, {done(1), waiting(2)})
                       .job();
-  EXPECT_EQ(verdict_text(job), "all_joined_stuck - likely");
-  EXPECT_THAT(finding_kinds(job), Contains("no_start_times"));
+  EXPECT_EQ(verdict_text(job), "inconclusive - possible");
+}
+
+// In progress.
+
+// Completed, but not yet retired by the watchdog.
+MadeEntry just_done(std::int64_t sequence, std::int64_t created) {
+  MadeEntry entry = done(sequence);
+  entry.created = created;
+  entry.completed = created + kMillisecond;
+  entry.retired = false;
+  return entry;
+}
+
+TEST(Rules, RanksThatJustFinishedSomethingMove) {
+  std::vector<MadeEntry> alive = quick_steps(4);
+  alive.insert(alive.end() - 1, just_done(5, kSecond + 5 * kMillisecond));
+  alive.back().sequence = 6;
+  const std::vector<MadeEntry> slower(alive.begin(), alive.end() - 1);
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2})
+                      .rank(0, alive)
+                      .rank(1, alive)
+                      .rank(2, slower)
+                      .job();
+  EXPECT_EQ(verdict_text(job), "in_progress - likely");
+}
+
+TEST(Rules, AStuckWatchdogIsNoSignOfLife) {
+  // It saw the end of an operation when the dump asked, a minute later.
+  std::vector<MadeEntry> stuck = quick_steps(4);
+  stuck.insert(stuck.end() - 1, just_done(5, kSecond + 5 * kMillisecond));
+  stuck[4].completed += 60 * kSecond;
+  stuck.back().sequence = 6;
+  const std::vector<MadeEntry> missing(stuck.begin(), stuck.end() - 1);
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2})
+                      .rank(0, stuck)
+                      .rank(1, stuck)
+                      .rank(2, missing)
+                      .job();
+  EXPECT_EQ(verdict_text(job), "never_joined 2 certain");
+}
+
+TEST(Rules, MostDumpsAreStaleOnlyWhereTheJobMoved) {
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2, 3})
+                      .rank(0, {done(1), waiting(2)})
+                      .rank(1, {done(1), done(2), waiting(3)})
+                      .rank(2, {done(1), done(2), done(3), done(4)})
+                      .rank(3, {done(1), done(2), done(3), done(4), waiting(5)})
+                      .job();
+  EXPECT_EQ(verdict_text(job), "in_progress - certain");
+  const Verdict verdict = diagnose(Matching(job));
+  EXPECT_TRUE(verdict.ranks[0].stale);
+  EXPECT_TRUE(verdict.ranks[1].stale);
+  EXPECT_FALSE(verdict.ranks[2].stale);
+}
+
+TEST(Rules, AnEarlyDumpDoesNotHideAHang) {
+  const Job job =
+      JobMaker()
+          .group("0", {0, 1, 2, 3, 4})
+          .rank(0, {done(1)})
+          .rank(1, {done(1), done(2), done(3), waiting(4, 0, 9 * kSecond)})
+          .rank(2, {done(1), done(2), done(3), waiting(4, 0, 9 * kSecond)})
+          .rank(3, {done(1), done(2), done(3), waiting(4, 0, 9 * kSecond)})
+          .rank(4, {done(1), done(2), done(3)})
+          .job();
+  EXPECT_EQ(verdict_text(job), "never_joined 4 likely");
 }
 
 // Argument mismatch.
