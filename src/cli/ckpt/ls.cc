@@ -15,8 +15,8 @@ struct LsOptions : CheckpointOptions {
   std::string sort = "file";
 
   Result<ListRequest> request() const {
-    KeyFilter keys = TRY(filter());
-    return ListRequest{.filter = std::move(keys),
+    KeyFilter wanted = TRY(filter());
+    return ListRequest{.filter = std::move(wanted),
                        .kinds = all ? NodeKinds::kAll : NodeKinds::kTensors,
                        .order = sort == "size"  ? NodeOrder::kSize
                                 : sort == "key" ? NodeOrder::kKey
