@@ -21,6 +21,28 @@ enum class NodeKind : std::uint8_t {
   kValue,      // anything else
 };
 
+constexpr std::string_view node_kind_name(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kDict:
+      return "dict";
+    case NodeKind::kList:
+      return "list";
+    case NodeKind::kTuple:
+      return "tuple";
+    case NodeKind::kSet:
+      return "set";
+    case NodeKind::kObject:
+      return "object";
+    case NodeKind::kTensor:
+      return "tensor";
+    case NodeKind::kReference:
+      return "reference";
+    case NodeKind::kValue:
+      return "value";
+  }
+  return "";
+}
+
 // A node of a checkpoint's object tree. Nodes are in one array, each before its
 // descendants.
 struct Node {

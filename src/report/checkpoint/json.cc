@@ -21,25 +21,6 @@ std::string_view role_name(TensorRole role) {
   }
 }
 
-std::string_view kind_name(NodeKind kind) {
-  switch (kind) {
-    case NodeKind::kDict:
-      return "dict";
-    case NodeKind::kList:
-      return "list";
-    case NodeKind::kTuple:
-      return "tuple";
-    case NodeKind::kSet:
-      return "set";
-    case NodeKind::kObject:
-      return "object";
-    case NodeKind::kReference:
-      return "reference";
-    default:
-      return "value";
-  }
-}
-
 // A key that plain JSON text cannot express: {"repr": "(1, 2)"}.
 void write_marked(std::string_view name, std::string_view text,
                   JsonWriter& json) {
@@ -103,14 +84,15 @@ void write_value(const Checkpoint& checkpoint, std::uint32_t index,
   const Node& node = checkpoint.nodes()[index];
   json.object();
   write_path(checkpoint, index, json);
-  json.field("kind", kind_name(node.kind));
+  json.field("kind", node_kind_name(node.kind));
   if (node.kind == NodeKind::kReference) {
     write_keys("to", checkpoint, node.index, json);
   } else if (node.kind == NodeKind::kValue) {
     json.field("type", value_type(node.value));
     json.field("value", value_repr(node.value));
   } else {
-    json.field("type", node.type.empty() ? kind_name(node.kind) : node.type);
+    json.field("type",
+               node.type.empty() ? node_kind_name(node.kind) : node.type);
     json.field("length", node.children);
   }
   json.end();

@@ -15,23 +15,6 @@
 namespace postflight {
 namespace {
 
-std::string_view kind_word(NodeKind kind) {
-  switch (kind) {
-    case NodeKind::kDict:
-      return "dict";
-    case NodeKind::kList:
-      return "list";
-    case NodeKind::kTuple:
-      return "tuple";
-    case NodeKind::kSet:
-      return "set";
-    case NodeKind::kObject:
-      return "object";
-    default:
-      return "";
-  }
-}
-
 // Aligned columns, each as wide as its widest cell up to a limit; the last has
 // any width. All cells are in one string and are measured once, as a file may
 // have very many.
@@ -193,7 +176,7 @@ class Listing {
       add_escaped(value_type(node.value));
       remark = escape_for_terminal(value_repr(node.value));
     } else {
-      add_escaped(node.type.empty() ? kind_word(node.kind) : node.type);
+      add_escaped(node.type.empty() ? node_kind_name(node.kind) : node.type);
       remark = fmt::format("{} item{}", node.children,
                            node.children == 1 ? "" : "s");
     }
