@@ -126,6 +126,7 @@ Motion find_motion(const Matching& matching) {
     const auto middle =
         gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size()) / 2;
     std::ranges::nth_element(gaps, middle);
+    motion.gap_ns = *middle;
     motion.still = motion.alive_count == 0 && *middle < kWatchdogPoll;
   }
   if (oldest != 0)

@@ -22,6 +22,8 @@ struct Motion {
   std::size_t alive_count = 0;   // alive, and neither stale nor lagging
   // The longest time that an operation took from creation to completion.
   std::int64_t longest_ns = 0;
+  // The usual time between two operations of a rank; 0 if there are too few.
+  std::int64_t gap_ns = 0;
   // Nobody is alive, though operations of this job follow each other faster
   // than the watchdog polls: nothing moved for longer than they take.
   bool still = false;

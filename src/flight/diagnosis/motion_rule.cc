@@ -26,6 +26,9 @@ bool has_moved(const Case& facts) {
 std::optional<Verdict> call_in_progress(const Case& facts) {
   if (!has_moved(facts))
     return std::nullopt;
+  // Who is always late is so in a job that moves, too.
+  if (std::optional<Verdict> late = blame_straggler(facts))
+    return late;
   const Motion& motion = facts.motion;
   Verdict verdict;
   verdict.kind = VerdictKind::kInProgress;

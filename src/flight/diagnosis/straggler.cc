@@ -18,6 +18,8 @@ constexpr double kLeastDelay = 10e6;  // ns; healthy ranks are within 7 ms
 constexpr double kClearSkew = 500e6;  // ns
 constexpr double kMostlyLast = 0.7;
 constexpr double kTimesTheNext = 3;
+// Of the usual time between operations: ranks of a slow job differ by more.
+constexpr double kLeastPart = 0.25;
 
 double median(std::vector<double>& values) {
   const auto middle =
@@ -109,7 +111,8 @@ std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
 }
 
 // The rank that is clearly last in a group, if there is one.
-std::optional<Rank> last_of(const std::map<Rank, Lateness>& group) {
+std::optional<Rank> last_of(const std::map<Rank, Lateness>& group,
+                            double least_delay) {
   const Rank* worst = nullptr;
   double most = 0;
   double next = 0;
@@ -122,7 +125,7 @@ std::optional<Rank> last_of(const std::map<Rank, Lateness>& group) {
       next = std::max(next, late.typical);
     }
   }
-  if (worst == nullptr || most < kLeastDelay || most < kTimesTheNext * next ||
+  if (worst == nullptr || most < least_delay || most < kTimesTheNext * next ||
       group.at(*worst).last < kMostlyLast)
     return std::nullopt;
   return *worst;
@@ -140,9 +143,11 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
     GroupId group;
   };
   std::map<Rank, Seen> seen;
+  const double least_delay = std::max(
+      kLeastDelay, kLeastPart * static_cast<double>(facts.motion.gap_ns));
   for (std::uint32_t g = 0; g < facts.job.groups.size(); ++g) {
     const std::map<Rank, Lateness> late = lateness_in(facts, {g});
-    const std::optional<Rank> last = last_of(late);
+    const std::optional<Rank> last = last_of(late, least_delay);
     for (const auto& [rank, one] : late) {
       Seen& all = seen[rank];
       ++all.groups;

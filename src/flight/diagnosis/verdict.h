@@ -103,9 +103,7 @@ struct Verdict {
 
   bool healthy() const { return kind == VerdictKind::kHealthy; }
   // Whether what is pending may have been so for long.
-  bool stands() const {
-    return !healthy() && kind != VerdictKind::kInProgress;
-  }
+  bool stands() const { return !healthy() && kind != VerdictKind::kInProgress; }
 };
 
 }  // namespace postflight
