@@ -99,16 +99,17 @@ Result<Investigation> investigate(const JobEvidence& evidence,
 bool is_problem(const Verdict& verdict, bool strict) {
   if (strict && has_problem(verdict.findings, strict))
     return true;
-  switch (verdict.kind) {
-    case VerdictKind::kHealthy:
+  switch (traits(verdict.kind).action) {
+    case Action::kNever:
       return false;
-    case VerdictKind::kInProgress:
+    case Action::kIfStrict:
       return strict;
-    case VerdictKind::kInconclusive:
+    case Action::kIfPending:
       return verdict.pending;
-    default:
+    case Action::kAlways:
       return true;
   }
+  return true;
 }
 
 Result<std::vector<std::string>> default_dumps(const Environment& environment) {

@@ -99,7 +99,7 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
   }
   if (options.nodes) {
     write_nodes(found.job, found.verdict, session);
-    return exit_for(is_problem(found.verdict));
+    return exit_for(is_problem(found.verdict, options.strict));
   }
   TRY(write_answer(evidence, found, options, session));
   return exit_for(is_problem(found.verdict, options.strict));
@@ -113,7 +113,7 @@ Command trace_command() {
       .sentence =
           "Says which rank a hung job waits for, why, and where in its code.\n"
           "It reads the flight-recorder dumps of all ranks, pickle or JSON. "
-          "Exits with 0 if the job is healthy, 1 if not.",
+          "Exit 1 if the job hangs or is slow, or if the dumps don't tell.",
       .examples = {{"postflight trace dumps/", "who is at fault?"},
                    {"postflight trace dumps/ --rank 5", "what one rank did"},
                    {"postflight trace dumps/ --group dp_0",

@@ -35,7 +35,7 @@ std::optional<Verdict> call_stuck(const Case& facts) {
     verdict.confidence = Confidence::kPossible;
     verdict.summary =
         "operations were in progress, and ranks were still completing them "
-        "when they dumped; whether the job moves, the dumps don't tell";
+        "when they dumped; the dumps do not show whether the job was moving";
     return verdict;
   }
   // A job that moves can be in one operation on all ranks, too.

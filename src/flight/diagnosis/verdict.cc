@@ -19,19 +19,22 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .headline = "OK",
      .severity = Severity::kNote,
      .culprits = RankState::kUnknown,
+     .action = Action::kNever,
      .advice = ""},
     {.kind = kInProgress,
      .name = "in_progress",
      .headline = "MOVING",
      .severity = Severity::kNote,
      .culprits = RankState::kUnknown,
-     .advice = "dump again after a minute: ranks that then wait in the same "
-               "operations as now hang."},
+     .action = Action::kIfStrict,
+     .advice = "dump again after a minute: ranks that still wait in the same "
+               "operations hang."},
     {.kind = kInconclusive,
      .name = "inconclusive",
      .headline = "UNCLEAR",
      .severity = Severity::kWarning,
      .culprits = RankState::kUnknown,
+     .action = Action::kIfPending,
      .advice =
          "collect the dumps of all ranks, with TORCH_FR_BUFFER_SIZE large "
          "enough for several minutes."},

@@ -43,6 +43,9 @@ enum class RankState : std::uint8_t {
 };
 std::string_view rank_state_name(RankState state);
 
+// When a verdict calls for action, and so makes the program exit with 1.
+enum class Action : std::uint8_t { kNever, kIfStrict, kIfPending, kAlways };
+
 // A row of the table of kinds.
 struct VerdictTraits {
   VerdictKind kind;
@@ -51,7 +54,8 @@ struct VerdictTraits {
   Severity severity;
   RankState culprits;           // the state of the ranks at fault
   bool tensors_differ = false;  // they passed other tensors than the rest
-  std::string_view advice;      // a sentence; empty where there is none
+  Action action = Action::kAlways;
+  std::string_view advice;  // a sentence; empty where there is none
 };
 const VerdictTraits& traits(VerdictKind kind);
 inline std::string_view kind_name(VerdictKind kind) {
@@ -103,7 +107,7 @@ struct Verdict {
 
   bool healthy() const { return kind == VerdictKind::kHealthy; }
   // Whether what is pending may have been so for long.
-  bool stands() const { return !healthy() && kind != VerdictKind::kInProgress; }
+  bool stands() const { return traits(kind).action > Action::kIfStrict; }
 };
 
 }  // namespace postflight
