@@ -15,7 +15,7 @@
 namespace postflight {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20>
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21>
     kShortNames{{
         {"Float", "f32"},
         {"Double", "f64"},
@@ -36,6 +36,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20>
         {"Float8_e5m2", "f8e5m2"},
         {"Float8_e4m3fnuz", "f8e4m3fnuz"},
         {"Float8_e5m2fnuz", "f8e5m2fnuz"},
+        {"Float8_e8m0fnu", "f8e8m0"},
         {"ComplexHalf", "c32"},
     }};
 
