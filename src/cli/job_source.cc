@@ -13,7 +13,8 @@ void add_job_source(CommandArguments& arguments, JobSource& source) {
   arguments.option("-p,--prefix", source.prefix, "TEXT",
                    "The text before the rank in the names of the dumps");
   arguments.option("--rank-pattern", source.rank_pattern, "REGEX",
-                   "Finds the rank in a name, as its first group");
+                   "Regular expression whose first group is the rank in a "
+                   "file name");
   arguments.threads("N", "How many threads to use (one per processor)");
 }
 

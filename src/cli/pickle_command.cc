@@ -74,8 +74,8 @@ Command pickle_command() {
       .name = "pickle",
       .sentence =
           "Shows every pickle in a file and what loading it would run.\n"
-          "Nothing in the file is ever run here. Exit 1 if loading it in "
-          "Python would run more than plain data and torch's own rebuilding "
+          "postflight itself never runs anything in it. Exit 1 if loading it "
+          "in Python would run more than plain data and torch's own rebuilding "
           "functions.",
       .examples = {{"postflight pickle model.pt", "a checkpoint"},
                    {"postflight pickle nccl_trace_rank_0", "a bare pickle"},
@@ -94,7 +94,7 @@ Command pickle_command() {
         arguments.flag("--all", options->all,
                        "Show long lists, strings and deep nesting in full");
         arguments.flag("--summary", options->summary,
-                       "Leave the values out, show only what would run");
+                       "Omit the values; show only what loading would run");
         arguments.flag("--disassemble", options->disassemble,
                        "List the opcodes instead of the values");
         return [options](Session& session) { return run(*options, session); };

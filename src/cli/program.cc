@@ -17,7 +17,7 @@ void add_common_options(CommandArguments& arguments, CommonOptions& options) {
       .option("--color", options.color, "auto|always|never",
               "When to use colour")
       .one_of({"auto", "always", "never"});
-  arguments.flag("-q,--quiet", options.quiet, "Show no progress line");
+  arguments.flag("-q,--quiet", options.quiet, "Hide the progress line");
 }
 
 // What the command line asks for, with fr-trace's options as argparse reads

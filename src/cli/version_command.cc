@@ -7,7 +7,7 @@ Command version_command() {
   return {.name = "version",
           .sentence = "Shows the version of the program.",
           .examples = {{"postflight version", "postflight 0.1.0"},
-                       {"postflight version --json", "for other programs"},
+                       {"postflight version --json", "for a program"},
                        {"postflight --version", "the same"}},
           .declare = [](CommandArguments&) {
             return [](Session& session) {

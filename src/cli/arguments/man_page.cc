@@ -53,13 +53,18 @@ std::string man_page(const Command& program) {
   }
   page +=
       ".SH EXIT STATUS\n"
-      ".TP\n.B 0\nlooked, and all is well\n"
-      ".TP\n.B 1\nlooked, and found a problem\n"
-      ".TP\n.B 2\ncould not look: wrong usage, or nothing readable\n"
+      ".TP\n.B 0\nno problem found\n"
+      ".TP\n.B 1\na problem was found\n"
+      ".TP\n.B 2\nusage error or unreadable input\n"
       ".TP\n.B 130\ninterrupted\n"
       ".SH ENVIRONMENT\n"
       ".TP\n.B NO_COLOR\nif not empty, no colour unless \\-\\-color=always\n"
-      ".TP\n.B COLUMNS\nthe width to lay the answer out for\n";
+      ".TP\n.B COLUMNS\nthe width of the output\n"
+      ".TP\n.B PAGER\nthe program that shows the output of entries in a "
+      "terminal (default: less); none if empty or cat\n"
+      ".TP\n.B LESS\noptions of less (default: FRX)\n"
+      ".TP\n.B POSTFLIGHT_KEY\nthe key for encrypted data, 64 hexadecimal "
+      "digits; \\-\\-key\\-file overrides it\n";
   return page;
 }
 

@@ -35,7 +35,8 @@ void add_checkpoint_options(CommandArguments& arguments,
   arguments.option("--plugin", options.plugins, "FILE",
                    "A shared library with stream transforms; its code is run");
   arguments.option("--key-file", options.key_file, "FILE",
-                   "The key of encrypted items; else $POSTFLIGHT_KEY");
+                   "File with the key of encrypted items (default: "
+                   "$POSTFLIGHT_KEY)");
 }
 
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
@@ -50,7 +51,7 @@ void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {
 }
 
 void add_threads_option(CommandArguments& arguments) {
-  arguments.threads("N", "How many threads read (one for each processor)");
+  arguments.threads("N", "How many threads to use (one per processor)");
 }
 
 Command ckpt_command() {
@@ -63,7 +64,7 @@ Command ckpt_command() {
                    {"postflight ckpt verify model.pt", "is it whole?"},
                    {"postflight ckpt read model.pt -o model.safetensors",
                     "in another format"},
-                   {"postflight ckpt ls --help", "all about one command"}},
+                   {"postflight ckpt ls --help", "help on one command"}},
       .declare = {},
       .hidden = false,
       .commands = {ckpt_ls_command(), ckpt_show_command(), ckpt_read_command(),

@@ -133,7 +133,7 @@ Command ckpt_read_command() {
             "The device to report instead; meta reads only shapes");
         arguments
             .option("--format", options->format, "npy|npz|raw|safetensors",
-                    "Required if the output has no such extension")
+                    "Output format (default: by the extension of -o)")
             .one_of({"npy", "npz", "raw", "safetensors"});
         arguments.option("-o,--output", options->output, "FILE",
                          "The file to write; - for standard output");

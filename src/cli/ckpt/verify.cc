@@ -38,7 +38,7 @@ Command ckpt_verify_command() {
   return {
       .name = "verify",
       .sentence =
-          "Checks that a checkpoint is whole.\n"
+          "Checks that a checkpoint is complete and undamaged.\n"
           "It checks the CRC of every record, torch's serialization id, every "
           "byte of an archive, every tensor against its record, and ranks "
           "against each other. Exit 1 if something is wrong.",
@@ -51,7 +51,7 @@ Command ckpt_verify_command() {
         const auto options = std::make_shared<VerifyCommandOptions>();
         add_checkpoint_options(arguments, *options);
         add_threads_option(arguments);
-        arguments.flag("--strict", options->strict, "Exit 1 for warnings too");
+        arguments.flag("--strict", options->strict, "Exit 1 for warnings, too");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

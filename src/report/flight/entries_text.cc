@@ -69,7 +69,7 @@ void write_stacks(const Job& job, const StackNumbers& stacks,
   }
 }
 
-// Files that are no dumps and look like none are only counted.
+// Files that neither are nor look like dumps are only counted.
 void write_job_findings(const Job& job, const Terminal& terminal, Output& out) {
   std::vector<Finding> findings = job.all_findings();
   std::vector<Finding> others;
@@ -83,7 +83,7 @@ void write_job_findings(const Job& job, const Terminal& terminal, Output& out) {
   if (others.size() > 1)
     findings.push_back(
         {"skipped_file", Severity::kNote,
-         fmt::format("skipped {} files that are no dumps", others.size()),
+         fmt::format("skipped {} files that are not dumps", others.size()),
          others[0].where + ", ..."});
   else
     findings.insert(findings.end(), others.begin(), others.end());
