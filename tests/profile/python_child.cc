@@ -27,7 +27,8 @@ std::vector<std::string> test_pythons() {
   for (; !error && versions != std::filesystem::directory_iterator();
        versions.increment(error)) {
     const std::string name = versions->path().filename();
-    for (const char* const known : {"3.9.", "3.10.", "3.11.", "3.12.", "3.13."})
+    for (const char* const known :
+         {"3.9.", "3.10.", "3.11.", "3.12.", "3.13.", "3.14."})
       if (name.starts_with(known))
         pythons.push_back(versions->path() / "bin/python3");
   }
