@@ -27,34 +27,6 @@ namespace {
 // sees operations end.
 constexpr std::int64_t kWatchdogPoll = 100'000'000;  // nanoseconds
 
-// The longest time from creation to completion of what was retired.
-std::int64_t longest_operation(const Entries& entries) {
-  std::int64_t longest = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (entries.state(i) == State::kCompleted && entries.retired(i) &&
-        entries.completed(i) != 0)
-      longest =
-          std::max(longest, elapsed(entries.created(i), entries.completed(i)));
-  return longest;
-}
-
-// The mean time between operations that were completed; 0 if there are too few.
-std::int64_t mean_gap(const Entries& entries) {
-  constexpr std::int64_t kEnough = 4;
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (entries.state(i) == State::kCompleted && entries.retired(i) &&
-        entries.created(i) != 0) {
-      last = entries.created(i);
-      first = count++ == 0 ? last : first;
-    }
-  return count < kEnough
-             ? 0
-             : std::max<std::int64_t>(1, elapsed(first, last) / (count - 1));
-}
-
 bool ended_recently(const Entries& entries, std::uint32_t entry,
                     std::int64_t longest) {
   return entries.state(entry) == State::kCompleted && !entries.retired(entry) &&
@@ -72,8 +44,8 @@ Motion find_motion(const Matching& matching) {
   motion.lagging.resize(job.ranks.size());
   std::vector<std::int64_t> longest;
   std::int64_t longest_of_job = 0;
-  for (const RankDump& dump : job.ranks) {
-    longest.push_back(longest_operation(dump.entries));
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    longest.push_back(matching.pace(rank).longest_ns);
     longest_of_job = std::max(longest_of_job, longest.back());
   }
   motion.longest_ns = longest_of_job;
@@ -109,7 +81,7 @@ Motion find_motion(const Matching& matching) {
     if (!dump.complete || dump.entries.empty())
       continue;
     ++motion.complete;
-    if (const std::int64_t gap = mean_gap(dump.entries); gap > 0)
+    if (const std::int64_t gap = matching.pace(rank).mean_gap_ns; gap > 0)
       gaps.push_back(gap);
     const bool stale = matching.stale(rank);
     motion.stale_count += stale ? 1 : 0;

@@ -27,7 +27,8 @@ Matching::Matching(const Job& job, const Context& context)
       name_completes_(job.tables.text_count()),
       latest_(job.ranks.size()),
       latest_completions_(job.ranks.size()),
-      has_starts_(job.ranks.size()) {
+      has_starts_(job.ranks.size()),
+      paces_(job.ranks.size()) {
   find_backends();
   make_lanes();
   read_ranks(context);
@@ -138,13 +139,24 @@ class Matching::RankReader {
     std::int64_t latest = 0;
     std::int64_t latest_completion = 0;
     bool has_starts = false;
+    Pace& pace = matching_.paces_[rank_index_];
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    std::int64_t retired = 0;
     GroupId group = {~std::uint32_t{0}};
     State* state = nullptr;
     for (std::uint32_t i = 0; i < entries.size(); ++i) {
-      latest = std::max({latest, entries.created(i), entries.completed(i),
-                         entries.started(i)});
-      latest_completion = std::max(latest_completion, entries.completed(i));
+      const std::int64_t created = entries.created(i);
+      const std::int64_t completed = entries.completed(i);
+      latest = std::max({latest, created, completed, entries.started(i)});
+      latest_completion = std::max(latest_completion, completed);
       has_starts |= entries.started(i) != 0;
+      if (completed != 0 && created != 0 && entries.retired(i)) {
+        pace.longest_ns =
+            std::max(pace.longest_ns, elapsed(created, completed));
+        first = retired++ == 0 ? created : first;
+        last = created;
+      }
       const CallId call = entries.call(i);
       if (const GroupId own = job_.tables.call(call).group; own != group) {
         group = own;
@@ -162,6 +174,10 @@ class Matching::RankReader {
       else if (role == EntryRole::kSend || role == EntryRole::kReceive)
         add_transfer(i, call, group, roles.decisive(i), *state);
     }
+    constexpr std::int64_t kEnough = 4;
+    if (retired >= kEnough)
+      pace.mean_gap_ns =
+          std::max<std::int64_t>(1, elapsed(first, last) / (retired - 1));
     matching_.latest_[rank_index_] = latest;
     matching_.latest_completions_[rank_index_] = latest_completion;
     matching_.has_starts_[rank_index_] = has_starts ? 1 : 0;

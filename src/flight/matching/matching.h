@@ -77,6 +77,12 @@ class Matching {
   std::int64_t latest_completion(std::size_t rank_index) const {
     return latest_completions_[rank_index];
   }
+  // What the rank's operations took, of those that were retired.
+  struct Pace {
+    std::int64_t longest_ns = 0;   // from creation to completion
+    std::int64_t mean_gap_ns = 0;  // between two; 0 if there are fewer than 4
+  };
+  const Pace& pace(std::size_t rank_index) const { return paces_[rank_index]; }
   // Whether this rank recorded when operations started.
   bool has_starts(std::size_t rank_index) const {
     return has_starts_[rank_index];
@@ -105,6 +111,7 @@ class Matching {
   std::vector<std::int64_t> latest_;
   std::vector<std::int64_t> latest_completions_;
   std::vector<char> has_starts_;
+  std::vector<Pace> paces_;
   std::vector<std::int64_t> finished_;  // by group
   std::vector<char> stale_;
 };
