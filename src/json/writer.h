@@ -70,7 +70,7 @@ class JsonWriter {
     bool exact = true;
     for (const auto& item : items) {
       const auto& projected = std::invoke(projection, item);
-      if constexpr (is_text<decltype(projected)>)
+      if constexpr (kIsText<decltype(projected)>)
         exact = text(projected) && exact;
       else
         value(projected);
@@ -108,7 +108,7 @@ class JsonWriter {
   template <class T>
   void field(std::string_view name, const T& item) {
     key(name);
-    if constexpr (!is_text<T>)
+    if constexpr (!kIsText<T>)
       value(item);
     else if (!text(item))
       mark_escaped(name);
@@ -139,7 +139,7 @@ class JsonWriter {
 
  private:
   template <class T>
-  static constexpr bool is_text =
+  static constexpr bool kIsText =
       std::convertible_to<T, std::string_view> &&
       !std::same_as<T, std::nullptr_t>;  // which converts, but is no text
 
