@@ -518,7 +518,8 @@ class Arguments(unittest.TestCase):
                 path = pathlib.Path(folder) / f"nccl_trace_rank_{rank}"
                 path.write_bytes(pickle.dumps(dump(
                     reduces(1) + (waits if rank != 3 else []),
-                    groups={"0": ("default_pg", [0, 1])}), protocol=2))
+                    groups={"0": ("default_pg", [0, 1]),
+                            "1": ("other", [0, 1, 2, 3])}), protocol=2))
             code, _, err = self.run_with("fr-trace", folder, "--transform-ft",
                                          "--group-world-size", "2")
             self.assertEqual(code, 0)

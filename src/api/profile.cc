@@ -68,7 +68,8 @@ Result<> ProfileRun::create_log() {
     file_ = number == 1 ? stem + ".pflog"
                         : fmt::format("{}-{}.pflog", stem, number);
     Result<ProfileLogWriter> log = ProfileLogWriter::create(file_, true);
-    if (!log && std::filesystem::exists(file_) && number < kMostNames)
+    std::error_code error;
+    if (!log && std::filesystem::exists(file_, error) && number < kMostNames)
       continue;
     log_.emplace(TRY(std::move(log)));
     return {};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,7 +24,9 @@ namespace {
 
 // `given` is the name of a file or, if there is none, a node list itself.
 Result<std::string> host_list_text(const std::string& given) {
-  if (!std::filesystem::exists(given))
+  // A long node list is not a valid file name.
+  std::error_code error;
+  if (!std::filesystem::exists(given, error))
     return given;
   const MappedFile file = TRY(MappedFile::open(given));
   return std::string(as_text(file.bytes()));

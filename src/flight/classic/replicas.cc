@@ -24,6 +24,7 @@ void shift_replica_groups(Job& job, std::int32_t replica_size) {
       Group group = job.group(id);
       for (Rank& member : group.members)
         member.value = sum(member.value, first);
+      std::ranges::sort(group.members);
       job.groups.push_back(std::move(group));
     }
     return found->second;
@@ -40,6 +41,7 @@ void shift_replica_groups(Job& job, std::int32_t replica_size) {
       }
     if (moved.empty())
       continue;
+    std::ranges::sort(dump.groups);
     dump.entries.change_calls([&](CallId id) {
       Call call = job.tables.call(id);
       const auto found = moved.find(call.group);
