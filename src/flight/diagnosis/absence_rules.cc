@@ -7,8 +7,13 @@
 namespace postflight {
 
 std::optional<Verdict> blame_idle(const Case& facts) {
-  const std::vector<std::uint32_t> idle =
-      roots_of(facts, WaitRoot::Kind::kIdle);
+  // Whether the others are unknown in what they wait for, or absent for sure.
+  std::vector<std::uint32_t> idle = roots_of(facts, WaitRoot::Kind::kIdle);
+  std::erase_if(idle, [&](std::uint32_t rank) {
+    return std::ranges::none_of(facts.graph.waits, [&](const Wait& wait) {
+      return std::ranges::find(wait.absent, rank) != wait.absent.end();
+    });
+  });
   if (idle.empty())
     return std::nullopt;
   const Wait& wait = *main_wait(facts, idle);
@@ -16,18 +21,23 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   verdict.kind = VerdictKind::kNeverJoined;
   verdict.culprits = ranks_at(facts, idle);
   tell_operation(facts, wait, verdict);
-  const std::vector<Rank> waiting = facts.graph.waiting_for(idle, {});
+  const std::vector<Rank> waiting = facts.graph.waiting_for(idle);
   const std::size_t members = facts.matching.lanes(wait.group).size();
   verdict.confidence = lasted(facts, wait) && idle.size() * 2 < members &&
                                facts.job.group(wait.group).configured &&
                                facts.motion.behind_count == 0
                            ? Confidence::kCertain
                            : Confidence::kLikely;
+  const bool together =
+      wait.transfer || std::ranges::all_of(verdict.culprits, [&](Rank rank) {
+        return facts.job.group(wait.group).has(rank);
+      });
   verdict.summary = fmt::format(
-      "{} never {}; {} of {} ranks {} for {}",
+      "{} never {}{}; {} of {} ranks {} for {}",
       Case::ranks_text(verdict.culprits), facts.missed_text(wait),
-      waiting.size(), facts.graph.world.size(),
-      waiting.size() == 1 ? "waits" : "wait", idle.size() == 1 ? "it" : "them");
+      together ? "" : ", or what their other groups wait in", waiting.size(),
+      facts.graph.world.size(), waiting.size() == 1 ? "waits" : "wait",
+      idle.size() == 1 ? "it" : "them");
   add_waiting(facts, wait, verdict);
   add_last(facts, verdict.culprits, verdict);
   return verdict;
@@ -39,7 +49,7 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
   if (unknown.empty())
     return std::nullopt;
   const Wait& wait = *main_wait(facts, unknown);
-  const std::vector<Rank> waiting = facts.graph.waiting_for(unknown, {});
+  const std::vector<Rank> waiting = facts.graph.waiting_for(unknown);
   Verdict verdict;
   verdict.kind = VerdictKind::kNoDump;
   verdict.culprits = ranks_at(facts, unknown);

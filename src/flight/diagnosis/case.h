@@ -28,7 +28,7 @@ struct Case {
 
   // "dp_0", with its ranks if another group has the same description.
   std::string group_text(GroupId group) const;
-  // "all_reduce #1482 of dp_0", "send 0->1 of pp_0"
+  // "all_reduce #1482 of dp_0", "send to rank 1 in pp_0"
   std::string wait_text(const Wait& wait) const;
   std::string operation_text(const Wait& wait) const;
   // What the absent ranks did not do: "joined all_reduce #6 of dp_0", "sent

@@ -119,10 +119,12 @@ std::optional<Verdict> blame_device(const Case& facts) {
   verdict.summary =
       first->started > 0
           ? fmt::format(
-                "the device{} of {} never started {}, in which {} peers "
-                "wait",
+                "the device{} of {} never started {}, in which {} wait{}",
                 alone ? "" : "s", Case::ranks_text(verdict.culprits),
-                facts.wait_text(wait), first->started)
+                facts.wait_text(wait),
+                first->started == 1 ? "a peer"
+                                    : fmt::format("{} peers", first->started),
+                first->started == 1 ? "s" : "")
           : fmt::format(
                 "the device{} of {} did not complete {}, which peers "
                 "completed",

@@ -9,8 +9,9 @@
 //   6. no dump: ranks without one that others wait for
 //   7. all joined, none done: no rank is at fault
 //
-// If no operation is in progress, a rank that is always late is a straggler,
-// and otherwise the job is healthy. A rank that only waits is never accused.
+// In a job that moved or has no operation in progress, a rank that is always
+// late is a straggler; with nothing in progress the job is else healthy. A rank
+// that only waits is never accused.
 #include "flight/diagnosis/diagnosis.h"
 
 #include <algorithm>
@@ -84,7 +85,7 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
 Verdict diagnose(const Matching& matching, const Context& context) {
   const Case facts(matching, context);
   Verdict verdict = judge(facts);
-  verdict.pending = !facts.graph.waits.empty();
+  verdict.pending = matching.any_pending();
   verdict.ranks = rank_statuses(facts, verdict);
   add_findings(facts, verdict);
   return verdict;

@@ -125,11 +125,12 @@ void add_aborted(const Case& facts, std::vector<Finding>& findings) {
       ranks.push_back(dump.rank);
   }
   if (count > 0)
-    findings.push_back({"aborted", Severity::kWarning,
-                        fmt::format("the watchdog gave up on {} operations of "
-                                    "{} before they completed",
-                                    count, Case::ranks_text(ranks)),
-                        ""});
+    findings.push_back(
+        {"aborted", Severity::kWarning,
+         fmt::format("the watchdog gave up on {} operation{} of "
+                     "{} before completion",
+                     count, count == 1 ? "" : "s", Case::ranks_text(ranks)),
+         ""});
 }
 
 // Ranks whose last activity is long before that of the others.
@@ -233,7 +234,10 @@ void add_advice(const Case& facts, const Verdict& verdict,
                         "the dumps have no stack traces, so code locations are "
                         "unknown: set TORCH_INCLUDE_STACK_TRACE=1",
                         ""});
-  if (verdict.kind == VerdictKind::kAllJoinedStuck)
+  bool starts = false;
+  for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
+    starts |= facts.matching.has_starts(i);
+  if (verdict.kind == VerdictKind::kAllJoinedStuck && !starts)
     findings.push_back(
         {"no_start_times", Severity::kNote,
          "without start times, a stalled device cannot be identified: set "

@@ -18,7 +18,8 @@ bool has_moved(const Case& facts) {
   if (motion.alive_count > 1 && motion.alive_count * 64 > motion.complete)
     return true;
   // A fault leaves at most a minority behind.
-  return motion.complete > 1 && motion.behind_count * 2 >= motion.complete;
+  return motion.behind_count * 2 >= motion.complete &&
+         motion.stale_count < motion.complete;
 }
 
 }  // namespace
@@ -43,8 +44,7 @@ std::optional<Verdict> call_in_progress(const Case& facts) {
           : fmt::format(
                 "the job was moving when its ranks dumped: {} of {} "
                 "had just finished an operation",
-                std::max(motion.alive_count, std::size_t{1}),
-                facts.job.ranks.size());
+                motion.alive_count, facts.job.ranks.size());
   if (motion.stale_count == 0 && motion.alive_count == 0)
     verdict.summary = fmt::format(
         "the job moved while its ranks dumped: {} of {} had not finished what "

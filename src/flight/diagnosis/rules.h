@@ -29,7 +29,7 @@ std::optional<Verdict> blame_unknown(const Case& facts);
 std::optional<Verdict> call_stuck(const Case& facts);
 Verdict call_inconclusive(const Case& facts);
 
-// Straggler: with no operation in progress, a rank that is always late.
+// Straggler: in a job that moves or has ended, a rank that is always late.
 std::optional<Verdict> blame_straggler(const Case& facts);
 // Inconclusive if most dumps are missing.
 Verdict call_healthy(const Case& facts);

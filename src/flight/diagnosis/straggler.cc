@@ -19,7 +19,7 @@ constexpr double kClearSkew = 500e6;  // ns
 constexpr double kMostlyLast = 0.7;
 constexpr double kTimesTheNext = 3;
 // Of the usual time between operations: ranks of a slow job differ by more.
-constexpr double kLeastPart = 0.25;
+constexpr double kLeastPart = 0.05;
 
 double median(std::vector<double>& values) {
   const auto middle =
@@ -181,10 +181,11 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   verdict.confidence = Confidence::kLikely;
   verdict.group = worst->group;
   verdict.summary = fmt::format(
-      "{} is last in {:.0f}% of the {} collectives of {}, {:.0f} ms after the "
+      "{} {} last in {:.0f}% of the {} collectives of {}, {:.0f} ms after the "
       "others",
-      Case::ranks_text(verdict.culprits), worst->last * 100, worst->operations,
-      facts.group_text(worst->group), worst->typical / 1e6);
+      Case::ranks_text(verdict.culprits),
+      verdict.culprits.size() == 1 ? "is" : "are", worst->last * 100,
+      worst->operations, facts.group_text(worst->group), worst->typical / 1e6);
   return verdict;
 }
 

@@ -56,8 +56,9 @@ std::optional<Verdict> call_stuck(const Case& facts) {
                     stuck->waiting.size(), facts.wait_text(*stuck));
   else
     verdict.summary = fmt::format(
-        "{} ranks are still in {}, and {} have completed it",
-        stuck->waiting.size(), facts.wait_text(*stuck), stuck->done.size());
+        "{} rank{} still in {}, and {} {} completed it", stuck->waiting.size(),
+        stuck->waiting.size() == 1 ? " is" : "s are", facts.wait_text(*stuck),
+        stuck->done.size(), stuck->done.size() == 1 ? "has" : "have");
   return verdict;
 }
 
@@ -83,6 +84,13 @@ Verdict call_healthy(const Case& facts) {
     verdict.summary = fmt::format(
         "no operation was in progress, but {} of {} ranks have no dump here",
         missing, facts.graph.world.size());
+    return verdict;
+  }
+  if (facts.matching.any_pending()) {
+    verdict.kind = VerdictKind::kInconclusive;
+    verdict.confidence = Confidence::kPossible;
+    verdict.summary =
+        "operations are pending, but the dumps do not show whom they wait for";
     return verdict;
   }
   verdict.kind = VerdictKind::kHealthy;

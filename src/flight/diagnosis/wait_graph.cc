@@ -327,8 +327,7 @@ std::vector<std::uint32_t> WaitGraph::targets(const Wait& wait) const {
 }
 
 std::vector<Rank> WaitGraph::waiting_for(
-    std::span<const std::uint32_t> to_ranks,
-    std::span<const std::uint32_t> to_waits) const {
+    std::span<const std::uint32_t> to_ranks) const {
   // Backwards, from the ranks to the waits that point to them.
   std::vector<std::vector<std::uint32_t>> pointing(world.size());
   for (std::uint32_t w = 0; w < waits.size(); ++w)
@@ -344,12 +343,11 @@ std::vector<Rank> WaitGraph::waiting_for(
       if (!std::exchange(rank_seen[waiter.rank], char{1}))
         queue.push_back(waiter.rank);
   };
+  std::vector<char> wanted(world.size(), 0);
   for (const std::uint32_t rank : to_ranks) {
-    rank_seen[rank] = 1;
+    wanted[rank] = rank_seen[rank] = 1;
     queue.push_back(rank);
   }
-  for (const std::uint32_t w : to_waits)
-    reach_wait(w);
   while (!queue.empty()) {
     const std::uint32_t rank = queue.back();
     queue.pop_back();
@@ -358,7 +356,7 @@ std::vector<Rank> WaitGraph::waiting_for(
   }
   std::vector<Rank> found;
   for (std::uint32_t rank = 0; rank < world.size(); ++rank)
-    if (rank_seen[rank] && std::ranges::find(to_ranks, rank) == to_ranks.end())
+    if (rank_seen[rank] && !wanted[rank])
       found.push_back(world[rank]);
   return found;
 }

@@ -58,8 +58,7 @@ struct WaitGraph {
   // that are unknown or busy.
   std::vector<std::uint32_t> targets(const Wait& wait) const;
   // All ranks that wait for one of these, directly or not.
-  std::vector<Rank> waiting_for(std::span<const std::uint32_t> ranks,
-                                std::span<const std::uint32_t> waits) const;
+  std::vector<Rank> waiting_for(std::span<const std::uint32_t> ranks) const;
 };
 
 WaitGraph make_wait_graph(const Matching& matching);

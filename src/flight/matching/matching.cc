@@ -35,6 +35,7 @@ Matching::Matching(const Job& job, const Context& context)
   align_incarnations();
   set_bounds();
   settle_weak();
+  fill_holes();
   find_stale();
   channels_ = pair_transfers(job, transfers_);
 }
@@ -51,6 +52,17 @@ const Lane* Matching::lane(GroupId group, Rank rank) const {
 
 bool Matching::completes(const Entry& entry) const {
   return name_completes_[job_->call(entry).name.value] != 0;
+}
+
+bool Matching::any_pending() const {
+  for (const std::vector<Lane>& lanes : lanes_)
+    for (const Lane& lane : lanes)
+      if (lane.first_pending() != nullptr)
+        return true;
+  return std::ranges::any_of(transfers_, [](const auto& transfers) {
+    return std::ranges::find(transfers, false, &Transfer::done) !=
+           transfers.end();
+  });
 }
 
 void Matching::find_backends() {
@@ -432,6 +444,19 @@ bool Matching::proves_all_joined(const Lane& lane, const Slot& slot) const {
   const CallId call = lane.dump->entries.call(slot.entry);
   return name_completes_[job_->tables.call(call).name.value] != 0 &&
          operation(call).needs_all();
+}
+
+// Operations of a group end in order. One that reads pending before others that
+// the rank has certainly finished was never seen to end, but has.
+void Matching::fill_holes() {
+  for (std::vector<Lane>& lanes : lanes_)
+    for (Lane& lane : lanes) {
+      bool finished = false;
+      for (auto slot = lane.slots.rbegin(); slot != lane.slots.rend(); ++slot) {
+        slot->done |= finished;
+        finished |= proves_all_joined(lane, *slot);
+      }
+    }
 }
 
 // A rank that has not come to what others prove that all have joined dumped

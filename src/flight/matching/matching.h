@@ -66,6 +66,9 @@ class Matching {
   // In order of groups, senders and receivers.
   std::span<const Channel> channels() const { return channels_; }
 
+  // Whether any collective or transfer of a rank is not done.
+  bool any_pending() const;
+
   // Whether work of this entry's backend ever reads completed. Gloo's does
   // not: there, what left the watchdog's list is done or failed.
   bool completes(const Entry& entry) const;
@@ -97,6 +100,7 @@ class Matching {
   void align_incarnations();
   void set_bounds();
   void settle_weak();
+  void fill_holes();
   void find_stale();
   bool is_done(const RankDump& dump, std::size_t entry) const;
   bool is_only_active(const RankDump& dump) const;

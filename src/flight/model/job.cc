@@ -37,16 +37,10 @@ std::vector<Rank> Job::world() const {
   std::vector<Rank> all;
   for (const RankDump& dump : ranks)
     all.push_back(dump.rank);
-  for (const Group& group : groups) {
-    // Most groups lie inside the first, which has all ranks.
-    if (std::ranges::all_of(group.members, [&](Rank member) {
-          return std::ranges::binary_search(all, member);
-        }))
-      continue;
-    std::vector<Rank> united;
-    std::ranges::set_union(all, group.members, std::back_inserter(united));
-    all = std::move(united);
-  }
+  for (const Group& group : groups)
+    all.insert(all.end(), group.members.begin(), group.members.end());
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

@@ -176,7 +176,7 @@ class FlightJson {
     json_.array("first_pending");
     for (std::size_t i = 0; i < table_.collectives.size(); ++i) {
       const Collective& row = table_.collectives[i];
-      if (row.message || row.pending == 0 || row.group == last)
+      if (row.message || row.earlier || row.pending == 0 || row.group == last)
         continue;
       last = row.group;
       json_.value(i);

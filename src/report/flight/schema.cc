@@ -154,7 +154,7 @@ CREATE VIEW missing_ranks AS
 
 CREATE VIEW first_pending AS
   SELECT group_id, min(sequence) AS sequence, id AS collective_id
-  FROM collectives WHERE kind = 'collective' AND pending > 0
+  FROM collectives WHERE kind = 'collective' AND pending > 0 AND NOT earlier
   GROUP BY group_id;
 
 CREATE VIEW rank_progress AS

@@ -248,6 +248,42 @@ TEST(Rules, MostDumpsAreStaleOnlyWhereTheJobMoved) {
   EXPECT_FALSE(verdict.ranks[2].stale);
 }
 
+TEST(Rules, AnOperationThatWasNeverSeenToEndIsNoSignOfMotion) {
+  const std::vector<MadeEntry> hole = {done(1), waiting(2, 0, 2 * kSecond),
+                                       done(3), done(4)};
+  std::vector<MadeEntry> waits = hole;
+  waits.push_back(waiting(5, 0, 5 * kSecond));
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2, 3})
+                      .rank(0, waits)
+                      .rank(1, waits)
+                      .rank(2, waits)
+                      .rank(3, hole)
+                      .job();
+  EXPECT_EQ(verdict_text(job), "never_joined 3 likely");
+}
+
+TEST(Rules, WhoseEntriesWereOverwrittenIsNotAccused) {
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2})
+                      .group("1", {2})
+                      .rank(0, {done(1), waiting(2)})
+                      .rank(1, {done(1), waiting(2)})
+                      .rank(2, {done(9, 1)}, 40)
+                      .job();
+  EXPECT_EQ(verdict_text(job), "inconclusive - possible");
+}
+
+TEST(Rules, AReceiveFromAnyRankIsPending) {
+  const Job job =
+      JobMaker()
+          .group("0", {0, 1})
+          .rank(0, {message("nccl:recvAnysource", kWaiting, 1, kSecond)})
+          .rank(1, {done(1, 0)})
+          .job();
+  EXPECT_NE(verdict_text(job), "healthy - certain");
+}
+
 TEST(Rules, AnEarlyDumpDoesNotHideAHang) {
   const Job job =
       JobMaker()
