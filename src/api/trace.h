@@ -34,8 +34,8 @@ struct Investigation {
 Result<Investigation> investigate(const JobEvidence& evidence,
                                   const Context& context);
 
-// Whether a verdict calls for action, by the table of kinds. If strict, a job in
-// progress and warnings among the findings count, too.
+// Whether a verdict calls for action, by the table of kinds. If strict, a job
+// in progress and warnings among the findings count, too.
 bool is_problem(const Verdict& verdict, bool strict = false);
 
 // Patterns for the dumps in the first of the recorders' default places that has

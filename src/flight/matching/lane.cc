@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+
+#include "flight/matching/entry_role.h"
 
 namespace postflight {
 
@@ -97,6 +100,81 @@ const Row* RowWalk::next_sorted() {
   for (; at_ < items_.size() && items_[at_].sequence == row_.sequence; ++at_)
     row_.members.push_back(items_[at_].member);
   return &row_;
+}
+
+// Incarnations of a group are counted from the first. A ring that has wrapped
+// may have lost some; its last one is taken for the group's last.
+void align_incarnations(std::span<Lane> lanes) {
+  const auto own = [](const Lane& lane) {
+    return lane.earlier.empty() ? 0 : lane.earlier.back().incarnation + 1;
+  };
+  std::uint32_t last = 0;
+  for (const Lane& lane : lanes)
+    last = std::max(last, own(lane));
+  if (last == 0)
+    return;
+  for (Lane& lane : lanes) {
+    if (lane.dump == nullptr || own(lane) == last)
+      continue;
+    if (ring_has_wrapped(*lane.dump)) {
+      const std::uint32_t lost = last - own(lane);
+      for (Lane::Earlier& one : lane.earlier)
+        one.incarnation += lost;
+      continue;
+    }
+    // It did not come to the last one.
+    const std::uint32_t incarnation = own(lane);
+    for (const Slot& slot : lane.slots)
+      lane.earlier.push_back({incarnation, slot});
+    lane.slots.clear();
+    lane.last_enqueued = 0;
+  }
+}
+
+// What only reads completed is done if somebody surely is, or if nobody is
+// waiting or missing there.
+void settle_weak(std::span<Lane> lanes) {
+  const bool any = std::ranges::any_of(lanes, [](const Lane& lane) {
+    return std::ranges::any_of(lane.slots, &Slot::weak);
+  });
+  if (!any)
+    return;
+  // The last numbers of those that would list what they have not done, and of
+  // those that list nothing else.
+  std::vector<std::int64_t> lasts;
+  std::vector<std::int64_t> active;
+  for (const Lane& lane : lanes) {
+    if (lane.tells_absence())
+      lasts.push_back(lane.last_enqueued);
+    if (lane.only_active && lane.bounded)
+      active.push_back(lane.last_enqueued);
+  }
+  std::ranges::sort(lasts);
+  std::ranges::sort(active);
+  std::set<std::int64_t> unconfirmed;
+  RowWalk rows(lanes);
+  while (const Row* const row = rows.next()) {
+    bool weak = false;
+    bool firm = false;
+    bool unfinished = !lasts.empty() && lasts.front() < row->sequence;
+    auto silent =
+        active.end() - std::ranges::lower_bound(active, row->sequence);
+    for (const Row::Member& member : row->members) {
+      weak |= member.slot->weak;
+      firm |= member.slot->done && !member.slot->weak;
+      unfinished |= !member.slot->done;
+      silent -= lanes[member.lane].only_active ? 1 : 0;
+    }
+    firm |= silent > 0;
+    if (weak && !firm && unfinished)
+      unconfirmed.insert(row->sequence);
+  }
+  if (unconfirmed.empty())
+    return;
+  for (Lane& lane : lanes)
+    for (Slot& slot : lane.slots)
+      if (slot.weak && unconfirmed.contains(slot.sequence))
+        slot.done = false;
 }
 
 }  // namespace postflight

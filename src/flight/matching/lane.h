@@ -104,4 +104,10 @@ class RowWalk {
   Row row_;
 };
 
+// Puts the slots of all lanes of a group that are not of its last incarnation
+// among the earlier ones.
+void align_incarnations(std::span<Lane> lanes);
+// Decides which slots of a group that only read completed are done.
+void settle_weak(std::span<Lane> lanes);
+
 }  // namespace postflight

@@ -32,9 +32,11 @@ Matching::Matching(const Job& job, const Context& context)
   find_backends();
   make_lanes();
   read_ranks(context);
-  align_incarnations();
+  for (std::vector<Lane>& lanes : lanes_)
+    align_incarnations(lanes);
   set_bounds();
-  settle_weak();
+  for (std::vector<Lane>& lanes : lanes_)
+    settle_weak(lanes);
   fill_holes();
   find_stale();
   channels_ = pair_transfers(job, transfers_);
@@ -160,9 +162,10 @@ class Matching::RankReader {
     for (std::uint32_t i = 0; i < entries.size(); ++i) {
       const std::int64_t created = entries.created(i);
       const std::int64_t completed = entries.completed(i);
-      latest = std::max({latest, created, completed, entries.started(i)});
+      const std::int64_t started = entries.started(i);
+      latest = std::max({latest, created, completed, started});
       latest_completion = std::max(latest_completion, completed);
-      has_starts |= entries.started(i) != 0;
+      has_starts |= started != 0;
       if (completed != 0 && created != 0 && entries.retired(i)) {
         pace.longest_ns =
             std::max(pace.longest_ns, elapsed(created, completed));
@@ -311,37 +314,6 @@ void Matching::read_ranks(const Context& context) {
   assert(read);
 }
 
-// Incarnations of a group are counted from the first. A ring that has wrapped
-// may have lost some; its last one is taken for the group's last.
-void Matching::align_incarnations() {
-  for (std::vector<Lane>& lanes : lanes_) {
-    const auto own = [](const Lane& lane) {
-      return lane.earlier.empty() ? 0 : lane.earlier.back().incarnation + 1;
-    };
-    std::uint32_t last = 0;
-    for (const Lane& lane : lanes)
-      last = std::max(last, own(lane));
-    if (last == 0)
-      continue;
-    for (Lane& lane : lanes) {
-      if (lane.dump == nullptr || own(lane) == last)
-        continue;
-      if (ring_has_wrapped(*lane.dump)) {
-        const std::uint32_t lost = last - own(lane);
-        for (Lane::Earlier& one : lane.earlier)
-          one.incarnation += lost;
-        continue;
-      }
-      // It did not come to the last one.
-      const std::uint32_t incarnation = own(lane);
-      for (const Slot& slot : lane.slots)
-        lane.earlier.push_back({incarnation, slot});
-      lane.slots.clear();
-      lane.last_enqueued = 0;
-    }
-  }
-}
-
 void Matching::set_bounds() {
   for (std::size_t g = 0; g < lanes_.size(); ++g) {
     // What the group is called by the status of its members: each counts its
@@ -387,54 +359,6 @@ void Matching::set_bounds() {
   }
 }
 
-// What only reads completed is done if somebody surely is, or if nobody is
-// waiting or missing there.
-void Matching::settle_weak() {
-  for (std::vector<Lane>& lanes : lanes_) {
-    const bool any = std::ranges::any_of(lanes, [](const Lane& lane) {
-      return std::ranges::any_of(lane.slots, &Slot::weak);
-    });
-    if (!any)
-      continue;
-    // The last numbers of those that would list what they have not done, and of
-    // those that list nothing else.
-    std::vector<std::int64_t> lasts;
-    std::vector<std::int64_t> active;
-    for (const Lane& lane : lanes) {
-      if (lane.tells_absence())
-        lasts.push_back(lane.last_enqueued);
-      if (lane.only_active && lane.bounded)
-        active.push_back(lane.last_enqueued);
-    }
-    std::ranges::sort(lasts);
-    std::ranges::sort(active);
-    std::set<std::int64_t> unconfirmed;
-    RowWalk rows(lanes);
-    while (const Row* const row = rows.next()) {
-      bool weak = false;
-      bool firm = false;
-      bool unfinished = !lasts.empty() && lasts.front() < row->sequence;
-      auto silent =
-          active.end() - std::ranges::lower_bound(active, row->sequence);
-      for (const Row::Member& member : row->members) {
-        weak |= member.slot->weak;
-        firm |= member.slot->done && !member.slot->weak;
-        unfinished |= !member.slot->done;
-        silent -= lanes[member.lane].only_active ? 1 : 0;
-      }
-      firm |= silent > 0;
-      if (weak && !firm && unfinished)
-        unconfirmed.insert(row->sequence);
-    }
-    if (unconfirmed.empty())
-      continue;
-    for (Lane& lane : lanes)
-      for (Slot& slot : lane.slots)
-        if (slot.weak && unconfirmed.contains(slot.sequence))
-          slot.done = false;
-  }
-}
-
 // An all_reduce can't be done before all have joined it. A broadcast can, on
 // its root, and so can whatever sends one way only; and a gloo operation that
 // failed looks like one that is done.
@@ -451,8 +375,10 @@ bool Matching::proves_all_joined(const Lane& lane, const Slot& slot) const {
 void Matching::fill_holes() {
   for (std::vector<Lane>& lanes : lanes_)
     for (Lane& lane : lanes) {
+      const auto hole = std::ranges::find(lane.slots, false, &Slot::done);
       bool finished = false;
-      for (auto slot = lane.slots.rbegin(); slot != lane.slots.rend(); ++slot) {
+      for (auto slot = lane.slots.end(); slot != hole;) {
+        --slot;
         slot->done |= finished;
         finished |= proves_all_joined(lane, *slot);
       }

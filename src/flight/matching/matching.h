@@ -97,9 +97,7 @@ class Matching {
   void find_backends();
   void make_lanes();
   void read_ranks(const Context& context);
-  void align_incarnations();
   void set_bounds();
-  void settle_weak();
   void fill_holes();
   void find_stale();
   bool is_done(const RankDump& dump, std::size_t entry) const;
