@@ -181,7 +181,7 @@ class Matching::RankReader {
                     : nullptr;
       }
       if (state == nullptr || state->lane == nullptr)
-        continue;  // it is no member of that group
+        continue;  // not a member of that group
       see(i, *state);
       const EntryRole role = roles.roles[i];
       if (is_collective(role))
