@@ -69,6 +69,11 @@ def main():
     for job in jobs:
         collected += answers(program, "trace", "--json", job)
     assert len(collected) == 1 + 2 * len(files) + len(jobs), len(collected)
+    nodes = answers(program, "trace", "--nodes", "--json", "--hosts",
+                    "node[1-2] x2",
+                    os.path.join(DATA, "flight", "nccl_missing_rank"))
+    assert nodes[0]["hosts"] == ["node2"], nodes
+    collected += nodes
     collected += streams
     for path in checkpoints():
         collected += answers(program, "ckpt", "ls", "--all", "--json", path)

@@ -22,14 +22,56 @@
 namespace postflight {
 namespace {
 
+// Whether an argument that is no file can be a node list. A single word is not:
+// it is rather the misspelt name of a file, which must not become a host.
+bool is_node_list(std::string_view given) {
+  if (given.find('/') != given.npos)
+    return false;
+  const std::size_t colon = given.rfind(':');
+  const bool slots =
+      colon != given.npos && colon + 1 < given.size() &&
+      given.find_first_not_of("0123456789", colon + 1) == given.npos;
+  return slots || given.find_first_of("[], \t\n=") != given.npos;
+}
+
 // `given` is the name of a file or, if there is none, a node list itself.
 Result<std::string> host_list_text(const std::string& given) {
   // A long node list is not a valid file name.
   std::error_code error;
-  if (!std::filesystem::exists(given, error))
-    return given;
-  const MappedFile file = TRY(MappedFile::open(given));
-  return std::string(as_text(file.bytes()));
+  if (std::filesystem::exists(given, error)) {
+    const MappedFile file = TRY(MappedFile::open(given));
+    return std::string(as_text(file.bytes()));
+  }
+  if (!is_node_list(given))
+    return fail(ErrorKind::kUsage,
+                "{}: no such file; give a hostfile, or a node list with tasks "
+                "per node, such as 'node[1-4] x8'",
+                given);
+  return given;
+}
+
+// What a list of hosts does not say of the job's ranks.
+void check_hosts(const HostMap& map, std::span<const Rank> world,
+                 const std::string& source, Job& job) {
+  std::vector<Rank> unknown;
+  for (const Rank rank : world)
+    if (map.host_of(rank).empty())
+      unknown.push_back(rank);
+  if (!unknown.empty())
+    job.findings.push_back(
+        {"hosts_incomplete", Severity::kWarning,
+         fmt::format("the host list has {} of the job's {} ranks; it does not "
+                     "say where {} ran",
+                     world.size() - unknown.size(), world.size(),
+                     ranks_label(unknown)),
+         source});
+  else if (map.size() > world.size())
+    job.findings.push_back(
+        {"hosts_excess", Severity::kWarning,
+         fmt::format("the host list has {} ranks, but the job has {}; is it of "
+                     "another job?",
+                     map.size(), world.size()),
+         source});
 }
 
 Result<HostMap> place_ranks(const std::string& hosts, const Context& context,
@@ -38,10 +80,12 @@ Result<HostMap> place_ranks(const std::string& hosts, const Context& context,
     return HostMap();
   const std::vector<Rank> world = job.world();
   const std::string text = TRY(host_list_text(hosts));
-  HostMap map = TRY(read_host_map(text, world.size(), context.limits));
+  HostMap map =
+      TRY(read_host_map(text, world.size(), context.limits).in("--hosts"));
   for (const Rank rank : world)
     if (const std::string_view host = map.host_of(rank); !host.empty())
       job.hosts[rank] = host;
+  check_hosts(map, world, hosts, job);
   return map;
 }
 
@@ -128,14 +172,22 @@ Result<std::vector<std::string>> default_dumps(const Environment& environment) {
               fmt::join(prefixes, "*, "));
 }
 
-Result<GroupId> find_group(const Job& job, std::string_view name) {
+Result<std::vector<GroupId>> find_groups(const Job& job,
+                                         std::string_view name) {
   std::set<std::string_view> names;
+  std::vector<GroupId> found;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
     const Group& group = job.groups[g];
     if (job.text(group.name) == name || job.text(group.description) == name)
-      return GroupId{g};
+      found.push_back({g});
     names.insert(job.text(group.description != TextId{} ? group.description
                                                         : group.name));
+  }
+  if (!found.empty()) {
+    std::ranges::stable_sort(
+        found,
+        {}, [&](GroupId id) -> const auto& { return job.group(id).members; });
+    return found;
   }
   return fail(ErrorKind::kUsage, "there is no group {} in this job, only {}",
               name, fmt::join(names, ", "));
@@ -155,6 +207,15 @@ std::vector<std::string> culprit_hosts(const Job& job, const Verdict& verdict) {
     if (const std::string_view host = job.host_of(culprit); !host.empty())
       hosts.insert(host);
   return {hosts.begin(), hosts.end()};
+}
+
+std::vector<Rank> culprits_without_host(const Job& job,
+                                        const Verdict& verdict) {
+  std::vector<Rank> unknown;
+  for (const Rank culprit : verdict.culprits)
+    if (job.host_of(culprit).empty())
+      unknown.push_back(culprit);
+  return unknown;
 }
 
 Result<EntryFilterOptions> parse_selection(const EntrySelection& selection) {

@@ -42,14 +42,17 @@ bool is_problem(const Verdict& verdict, bool strict = false);
 // any. The error lists the places.
 Result<std::vector<std::string>> default_dumps(const Environment& environment);
 
-// The group with this name or description; the error lists all groups.
-Result<GroupId> find_group(const Job& job, std::string_view name);
+// The groups with this name or description, in the order of their members; the
+// error lists all groups.
+Result<std::vector<GroupId>> find_groups(const Job& job, std::string_view name);
 // The rank, if it is part of the job; the error lists all ranks.
 Result<Rank> find_rank(const Job& job, std::int32_t number);
 
 // The hosts of the ranks at fault, sorted, each once. Ranks whose host is not
 // known are left out.
 std::vector<std::string> culprit_hosts(const Job& job, const Verdict& verdict);
+// Those ranks, sorted.
+std::vector<Rank> culprits_without_host(const Job& job, const Verdict& verdict);
 
 // Which entries to show, as a user writes it; all of them if nothing is given.
 struct EntrySelection {

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "api/trace.h"
+#include "base/escape.h"
 #include "cli/command.h"
 #include "cli/job_source.h"
 #include "flight/model/rank_set.h"
@@ -51,14 +52,52 @@ Result<> check_logs(const TraceOptions& options) {
   return {};
 }
 
-void write_nodes(const Job& job, const Verdict& verdict, Session& session) {
-  const std::vector<std::string> hosts = culprit_hosts(job, verdict);
-  for (const std::string& host : hosts)
-    session.print(host + "\n");
-  if (hosts.empty() && !verdict.culprits.empty())
-    session.complain(
-        fmt::format("the hosts of ranks {} are unknown: give them with --hosts",
-                    rank_set_text(verdict.culprits)));
+// A script drains what this prints, so a host that is missing is an error.
+Exit write_nodes(const Job& job, const Verdict& verdict, bool problem,
+                 Session& session) {
+  if (session.options().json) {
+    Output out([&session](std::string_view piece) { session.print(piece); });
+    write_nodes_json(job, verdict, out);
+  } else {
+    for (const std::string& host : culprit_hosts(job, verdict))
+      session.print(host + "\n");
+  }
+  const std::vector<Rank> unknown = culprits_without_host(job, verdict);
+  if (unknown.empty())
+    return exit_for(problem);
+  session.complain(fmt::format(
+      "the host{} of {} {} not known: list {} with --hosts",
+      unknown.size() == 1 ? "" : "s", ranks_label(unknown),
+      unknown.size() == 1 ? "is" : "are", unknown.size() == 1 ? "it" : "them"));
+  return Exit::kCouldNotLook;
+}
+
+// All groups of the name, the verdict's first, or only that of --rank.
+Result<> write_groups(const Job& job, const Verdict& verdict,
+                      const TraceOptions& options, const Terminal& terminal,
+                      Output& out) {
+  constexpr std::size_t kMost = 8;  // of a screen
+  std::vector<GroupId> groups = TRY(find_groups(job, options.group));
+  if (options.rank) {
+    const Rank rank = TRY(find_rank(job, *options.rank));
+    std::erase_if(groups, [&](GroupId id) { return !job.group(id).has(rank); });
+    if (groups.empty())
+      return fail(ErrorKind::kUsage, "rank {} is not in a group {}", rank.value,
+                  options.group);
+  }
+  std::ranges::stable_partition(
+      groups, [&](GroupId id) { return id == verdict.group; });
+  const std::size_t shown =
+      options.all ? groups.size() : std::min(groups.size(), kMost);
+  for (std::size_t i = 0; i < shown; ++i) {
+    out += i == 0 ? "" : "\n";
+    write_group_report(job, verdict, groups[i], terminal, out);
+  }
+  if (shown < groups.size())
+    out += fmt::format(
+        "\nand {} more groups {} (--all, or --rank N for the one of a rank)\n",
+        groups.size() - shown, escape_for_terminal(options.group));
+  return {};
 }
 
 Result<> write_answer(const JobEvidence& evidence,
@@ -68,12 +107,11 @@ Result<> write_answer(const JobEvidence& evidence,
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json) {
     write_trace_json(job, verdict, out);
+  } else if (!options.group.empty()) {
+    TRY(write_groups(job, verdict, options, session.terminal(), out));
   } else if (options.rank) {
     const Rank rank = TRY(find_rank(job, *options.rank));
     write_rank_report(job, verdict, rank, session.terminal(), out);
-  } else if (!options.group.empty()) {
-    const GroupId group = TRY(find_group(job, options.group));
-    write_group_report(job, verdict, group, session.terminal(), out);
   } else {
     const std::string given = fmt::format("{}", fmt::join(evidence.dumps, " "));
     write_trace(job, verdict, {.all = options.all, .source = given},
@@ -97,10 +135,9 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
     const Matching matching(found.job, session.context());
     TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite));
   }
-  if (options.nodes) {
-    write_nodes(found.job, found.verdict, session);
-    return exit_for(is_problem(found.verdict, options.strict));
-  }
+  if (options.nodes)
+    return write_nodes(found.job, found.verdict,
+                       is_problem(found.verdict, options.strict), session);
   TRY(write_answer(evidence, found, options, session));
   return exit_for(is_problem(found.verdict, options.strict));
 }
@@ -127,7 +164,8 @@ Command trace_command() {
         arguments.option("--rank", options->rank, "N",
                          "Show what this rank did and is waiting for");
         arguments.option("--group", options->group, "G",
-                         "Show the state of each member of this group");
+                         "Show the state of each member of the groups of this "
+                         "name; with --rank, of that rank's");
         arguments.option("--hosts", options->hosts, "FILE",
                          "The hosts of the ranks: a hostfile, or a Slurm node "
                          "list with tasks per node");

@@ -77,6 +77,41 @@ TEST(Investigate, ReadsHostsFromAFile) {
   EXPECT_EQ(found(evidence).job.host_of(Rank{3}), "b");
 }
 
+// Issue 17.
+TEST(Investigate, RefusesAHostFileThatIsNotThere) {
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  for (const char* const name : {"nodes.txt", "/tmp/none/a,b", "node1"}) {
+    evidence.hosts = name;
+    EXPECT_THAT(message_of(investigate(evidence, kOneThread)),
+                testing::StartsWith(std::string(name) + ": no such file"));
+  }
+}
+
+TEST(Investigate, TakesNodeListsForWhatTheyAre) {
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  for (const char* const list :
+       {"a,b", "a x4", "a:4", "node[1-2]", "SLURM_JOB_NODELIST=a"}) {
+    evidence.hosts = list;
+    EXPECT_THAT(found(evidence).job.host_of(Rank{0}), testing::Not(""));
+  }
+}
+
+TEST(Investigate, SaysWhichRanksTheHostListLacks) {
+  JobEvidence evidence = dumps("nccl_missing_rank");
+  evidence.hosts = "a x3";
+  EXPECT_THAT(found(evidence).verdict.findings,
+              testing::Contains(Finding{
+                  .kind = "hosts_incomplete",
+                  .severity = Severity::kWarning,
+                  .message = "the host list has 3 of the job's 4 ranks; it "
+                             "does not say where rank 3 ran",
+                  .where = "a x3"}));
+  evidence.hosts = "a x8";
+  EXPECT_THAT(
+      found(evidence).verdict.findings,
+      testing::Contains(testing::Field(&Finding::kind, "hosts_excess")));
+}
+
 TEST(Investigate, PutsWhatLogsSayFirst) {
   const TemporaryFolder folder = scratch_folder();
   const std::string file = folder.path() / "train.log";
@@ -148,16 +183,27 @@ TEST(DefaultDumps, NamesThePlacesWithoutAny) {
                                   "/no/such/.cache/torch/"));
 }
 
-TEST(FindGroup, TakesNamesAndDescriptions) {
+TEST(FindGroups, TakesNamesAndDescriptions) {
   const Job job = found(dumps("nccl_missing_rank")).job;
   const Group& group = job.groups[0];
-  EXPECT_EQ(*find_group(job, job.text(group.name)), GroupId{0});
-  EXPECT_EQ(*find_group(job, job.text(group.description)), GroupId{0});
+  EXPECT_THAT(must(find_groups(job, job.text(group.name))),
+              ElementsAre(GroupId{0}));
+  EXPECT_THAT(must(find_groups(job, job.text(group.description))),
+              ElementsAre(GroupId{0}));
 }
 
-TEST(FindGroup, ListsTheGroups) {
+// Issue 17.
+TEST(FindGroups, FindsAllOfOneName) {
+  const Job job = found(dumps("nccl_tp_fsdp")).job;
+  const std::vector<GroupId> groups = must(find_groups(job, "mesh_tp"));
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_THAT(job.group(groups[0]).members, ElementsAre(Rank{0}, Rank{1}));
+  EXPECT_THAT(job.group(groups[1]).members, ElementsAre(Rank{2}, Rank{3}));
+}
+
+TEST(FindGroups, ListsTheGroups) {
   const Job job = found(dumps("nccl_missing_rank")).job;
-  EXPECT_EQ(message_of(find_group(job, "dp")),
+  EXPECT_EQ(message_of(find_groups(job, "dp")),
             "there is no group dp in this job, only default_pg");
 }
 

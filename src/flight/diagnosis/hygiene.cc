@@ -245,6 +245,16 @@ void add_advice(const Case& facts, const Verdict& verdict,
          ""});
 }
 
+// What a healthy verdict does not prove.
+void add_reservation(const Verdict& verdict, std::vector<Finding>& findings) {
+  if (verdict.healthy())
+    findings.push_back(
+        {"nothing_pending", Severity::kNote,
+         "no operation was in progress; that does not rule out a rank that is "
+         "stuck on its host, or blocked before its next operation was recorded",
+         ""});
+}
+
 void add_divergences(const Case& facts, const Verdict& verdict,
                      std::vector<Finding>& findings) {
   for (const Divergence& divergence : facts.divergences) {
@@ -280,6 +290,7 @@ void add_findings(const Case& facts, Verdict& verdict) {
   add_versions(facts, findings);
   add_rings(facts, findings);
   add_advice(facts, verdict, findings);
+  add_reservation(verdict, findings);
   findings.insert(findings.end(), facts.job.findings.begin(),
                   facts.job.findings.end());
 }

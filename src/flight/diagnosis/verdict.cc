@@ -20,7 +20,9 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .severity = Severity::kNote,
      .culprits = RankState::kUnknown,
      .action = Action::kNever,
-     .advice = ""},
+     .advice = "if the job hangs all the same, collect the stacks of all ranks "
+               "(py-spy dump) and their logs (--log), and dump again a minute "
+               "later."},
     {.kind = kInProgress,
      .name = "in_progress",
      .headline = "MOVING",

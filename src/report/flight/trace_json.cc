@@ -1,3 +1,6 @@
+#include <functional>
+#include <set>
+
 #include "flight/diagnosis/call_stack.h"
 #include "json/writer.h"
 #include "report/finding_text.h"
@@ -44,10 +47,20 @@ void write_text_or_null(std::string_view name, std::string_view text,
     json.field(name, text);
 }
 
+// The hosts of the ranks at fault, as far as they are known.
+void write_hosts(const Job& job, const Verdict& verdict, JsonWriter& json) {
+  std::set<std::string_view> hosts;
+  for (const Rank rank : verdict.culprits)
+    if (const std::string_view host = job.host_of(rank); !host.empty())
+      hosts.insert(host);
+  json.array("hosts", hosts, std::identity());
+}
+
 void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
   json.object("verdict");
   json.field("kind", kind_name(verdict.kind));
   json.array("culprits", verdict.culprits, &Rank::value);
+  write_hosts(job, verdict, json);
   json.field("confidence", confidence_name(verdict.confidence));
   json.field("summary", verdict.summary);
   if (verdict.group)
@@ -139,6 +152,22 @@ void write_trace_json(const Job& job, const Verdict& verdict, Output& out) {
   write_ranks(job, verdict, json);
   write_groups(job, json);
   write_dumps(job, json);
+  json.finish();
+}
+
+void write_nodes_json(const Job& job, const Verdict& verdict, Output& out) {
+  JsonWriter json(out);
+  json.begin("postflight.trace.nodes/1");
+  json.field("kind", kind_name(verdict.kind));
+  write_hosts(job, verdict, json);
+  json.array("ranks");
+  for (const Rank rank : verdict.culprits) {
+    json.object();
+    json.field("rank", rank.value);
+    write_text_or_null("host", job.host_of(rank), json);
+    json.end();
+  }
+  json.end();
   json.finish();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/display_width.h"
 #include "base/escape.h"
@@ -208,6 +209,25 @@ std::string host_text(const Job& job, Rank rank) {
   return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
 }
 
+// "rank 3 on node1, ranks 8-9 on node2", or nothing if no host is known.
+std::string culprit_hosts_text(const Job& job, const Verdict& verdict) {
+  std::map<std::string, std::vector<Rank>> hosts;
+  std::vector<Rank> unknown;
+  for (const Rank rank : verdict.culprits)
+    if (const std::string_view host = job.host_of(rank); !host.empty())
+      hosts[escape_for_terminal(host)].push_back(rank);
+    else
+      unknown.push_back(rank);
+  if (hosts.empty())
+    return "";
+  if (!unknown.empty())
+    hosts["a host that is not known"] = unknown;
+  std::vector<std::string> parts;
+  for (const auto& [host, ranks] : hosts)
+    parts.push_back(fmt::format("{} on {}", ranks_label(ranks), host));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 // An entry of another rank, to compare with that of the culprit.
 const Evidence* example_of(const Verdict& verdict) {
   for (const Evidence& evidence : verdict.evidence)
@@ -356,6 +376,10 @@ void write_trace(const Job& job, const Verdict& verdict,
               head.size() + 2, terminal.width, head.size() + 2));
   out += "\n";
   write_rank_rows(job, verdict, options.all, terminal, out);
+  if (const std::string hosts = culprit_hosts_text(job, verdict);
+      !hosts.empty())
+    out += fmt::format("\n  where      {}\n",
+                       wrapped(hosts, 13, terminal.width, 13));
   for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
     write_culprit(job, verdict, verdict.culprits[i], terminal, out);
   if (const std::int64_t begin = hang_began(job, verdict);

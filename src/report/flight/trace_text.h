@@ -30,5 +30,7 @@ void write_group_report(const Job& job, const Verdict& verdict, GroupId group,
 
 // The same facts as JSON.
 void write_trace_json(const Job& job, const Verdict& verdict, Output& out);
+// Only where the ranks at fault ran, as JSON.
+void write_nodes_json(const Job& job, const Verdict& verdict, Output& out);
 
 }  // namespace postflight
