@@ -91,7 +91,7 @@ VOCABULARY = ("fmt/", "tl/expected.hpp")
 SYSTEM = ("sys/", "linux/", "asm/")
 SYSTEM_FILES = {
     "cxxabi.h", "dirent.h", "dlfcn.h", "elf.h", "emmintrin.h", "fcntl.h",
-    "glob.h", "immintrin.h", "link.h", "poll.h", "pthread.h", "sched.h", "signal.h",
+    "glob.h", "immintrin.h", "link.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "signal.h",
     "spawn.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 

@@ -20,6 +20,7 @@ namespace postflight {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
@@ -696,7 +697,7 @@ TEST(Rules, AHealthyJobSaysOnlyWhatItDoesNotProve) {
                       .rank(1, {done(1), done(2)})
                       .job();
   EXPECT_EQ(verdict_text(job), "healthy - certain");
-  EXPECT_THAT(finding_kinds(job), UnorderedElementsAre("nothing_pending"));
+  EXPECT_THAT(finding_kinds(job), ElementsAre("nothing_pending"));
 }
 
 }  // namespace
