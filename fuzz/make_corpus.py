@@ -9,6 +9,7 @@ number of its transform, with a key of zeros.
 
 import gzip
 import io
+import json
 import pathlib
 import pickle
 import struct
@@ -315,7 +316,51 @@ def dcp_metadata_seeds():
     yield "rank_1", (DATA / "dcp_no_collectives/__1.metadata").read_bytes()
 
 
+def folder_of(files):
+    """As folder_fuzz.cc reads them."""
+    return b"".join(
+        bytes((len(name.encode()),)) + name.encode()
+        + struct.pack("<I", len(contents)) + contents
+        for name, contents in files)
+
+
+def part(tensors, offsets):
+    """A safetensors file of torch's writer for Hugging Face."""
+    header, data = {}, b""
+    for name, (dtype, shape, contents) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(contents)]}
+        data += contents
+    header["__metadata__"] = {"DCP_SHARDING_INFO": json.dumps(
+        {name: {"saved_offsets": start} for name, start in offsets.items()})}
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def folder_seeds():
+    # The last tensor of the second file does not fit that of the first.
+    first = part({"a": ("F32", [2], b"aaaabbbb"), "b": ("F32", [1], b"cccc")},
+                 {"a": [0], "b": [0]})
+    second = part({"a": ("F32", [1], b"dddd"), "b": ("I64", [1], b"e" * 8)},
+                  {"a": [2], "b": [1]})
+    third = part({"c": ("F32", [1], b"ffff")}, {"c": [0]})
+    yield "parts", folder_of([("1.safetensors", first),
+                              ("2.safetensors", second),
+                              ("3.safetensors", third)])
+    plain = zipped([("a/data.pkl", b"\x80\2}."), ("a/version", b"3\n")])
+    yield "ranks", folder_of([("checkpoint_0.pt", plain),
+                              ("checkpoint_1.pt", plain[:40])])
+    for name in ("dcp_plain", "dcp_chain", "dcp_safetensors", "dcp_hf",
+                 "ckpt_made/shards", "ckpt/ranks"):
+        files = [(path.name, path.read_bytes())
+                 for path in sorted((DATA / name).iterdir())
+                 if path.name != "manifest.json" and path.is_file()]
+        if sum(len(contents) for _, contents in files) < 40_000:
+            yield name.replace("/", "-"), folder_of(files)
+
+
 NOUNS = {
+    "folder": folder_seeds,
     "checkpoint": samples(
         *(f"ckpt/{name}.pt" for name in (
             "basic", "views", "sparse", "quantized", "conj_neg", "meta",

@@ -12,13 +12,14 @@
 
 namespace postflight {
 
-// Opens the input as a checkpoint and inspects all of it as the commands do.
-inline void open_in_memory(const std::uint8_t* data, std::size_t size) {
-  const Limits limits{.max_inflated_bytes = 1 << 20,
-                      .max_materialised_bytes = 1 << 20};
-  const Result<Checkpoint> checkpoint =
-      Checkpoint::open(std::as_bytes(std::span(data, size)), "input",
-                       {.context = {.limits = limits, .threads = 1}});
+inline OpenOptions fuzz_options() {
+  return {.context = {.limits = {.max_inflated_bytes = 1 << 20,
+                                 .max_materialised_bytes = 1 << 20},
+                      .threads = 1}};
+}
+
+// Inspects all of a checkpoint as the commands do.
+inline void inspect(const Result<Checkpoint>& checkpoint) {
   if (!checkpoint)
     return;
   std::vector<std::uint32_t> tensors;
@@ -31,6 +32,12 @@ inline void open_in_memory(const std::uint8_t* data, std::size_t size) {
                       [](std::uint32_t, const Result<std::string>&) {}))
     __builtin_trap();
   verify(*checkpoint);
+}
+
+// Opens the input as a checkpoint in a file.
+inline void open_in_memory(const std::uint8_t* data, std::size_t size) {
+  inspect(Checkpoint::open(std::as_bytes(std::span(data, size)), "input",
+                           fuzz_options()));
 }
 
 }  // namespace postflight

@@ -43,10 +43,10 @@ struct Shard {
 };
 
 Result<Shard> read_shard(const std::filesystem::path& path,
-                         const Limits& limits) {
+                         const Limits& limits, bool kept_open) {
   Shard shard;
   shard.contents.context.limits = limits;
-  shard.contents.add(TRY(DataFile::open(path, limits)));
+  shard.contents.add(TRY(DataFile::open(path, limits, kept_open)));
   TRY(add_safetensors(0, {shard.contents}));
   for (const auto& [key, text] : shard.contents.properties)
     if (key == kShardingInfo && shard.info.empty())
@@ -58,18 +58,27 @@ class ShardedTensors {
  public:
   explicit ShardedTensors(const SourceContext& context) : context_(context) {}
 
+  // The file is kept before any chunk refers to it: a chunk's index is always
+  // that of the file it was read from.
   Result<> add(const std::filesystem::path& path) {
     CheckpointContents& checkpoint = context_.checkpoint;
-    Shard shard = TRY(read_shard(path, context_.limits()));
+    Shard shard =
+        TRY(read_shard(path, context_.limits(),
+                       checkpoint.files.size() < DataFile::kMostKeptOpen));
+    const std::uint32_t file =
+        checkpoint.add(std::move(shard.contents.files.front()));
+    for (Finding& finding : shard.contents.findings)
+      checkpoint.findings.push_back(std::move(finding));
     if (shard.info.empty())
-      return {};
+      return fail(ErrorKind::kCorrupt,
+                  "it has no {}, so its tensors have no place in the whole",
+                  kShardingInfo);
     Builder builder;
     const Value parts = TRY(parse_json(as_bytes(shard.info), builder));
     if (!parts.is(Kind::kDict))
       return fail(ErrorKind::kCorrupt, "its {} is not a JSON object",
                   kShardingInfo);
-    const auto file = static_cast<std::uint32_t>(checkpoint.files.size());
-    const std::uint64_t size = shard.contents.files.front()->size();
+    const std::uint64_t size = checkpoint.files[file]->size();
     for (const Node& node : shard.contents.tree.nodes) {
       if (node.kind != NodeKind::kTensor)
         continue;
@@ -83,11 +92,9 @@ class ShardedTensors {
       chunk.file = file;
       chunk.extent = {0, size};
       chunk.problem = tree.keep(tensor.problem);
-      TRY(add_chunk(std::string(node.key.text), tensor.dtype, chunk));
+      add_chunk(std::string(node.key.text), tensor.dtype, chunk,
+                path.filename().string());
     }
-    checkpoint.add(std::move(shard.contents.files.front()));
-    for (Finding& finding : shard.contents.findings)
-      checkpoint.findings.push_back(std::move(finding));
     return {};
   }
 
@@ -104,7 +111,7 @@ class ShardedTensors {
       assembly.chunks = {tree.arena.allocate<AssemblyChunk>(count), count};
       std::ranges::copy(parts.chunks, assembly.chunks.begin());
       add_assembly(context_.checkpoint, assembly, root,
-                   Key::string(assembly.name));
+                   Key::string(assembly.name), parts.problem);
     }
     tree.close(root);
   }
@@ -114,30 +121,36 @@ class ShardedTensors {
     Dtype dtype;
     std::vector<std::int64_t> shape;
     std::vector<AssemblyChunk> chunks;
+    std::string problem;  // why they make no tensor
   };
 
-  Result<> add_chunk(const std::string& name, const Dtype& dtype,
-                     const AssemblyChunk& chunk) {
+  // A part that does not fit makes the tensor unreadable, and no other.
+  void add_chunk(const std::string& name, const Dtype& dtype,
+                 const AssemblyChunk& chunk, const std::string& file) {
     const auto [at, is_new] = tensors_.try_emplace(name);
     Parts& parts = at->second;
     if (is_new) {
       parts.dtype = dtype;
       parts.shape.resize(chunk.sizes.size(), 0);
     }
-    if (!(parts.dtype == dtype) || parts.shape.size() != chunk.sizes.size())
-      return fail(ErrorKind::kCorrupt,
-                  "'{}' has another dtype or number of dimensions than in the "
-                  "files before",
-                  name);
+    if (!parts.problem.empty())
+      return;
+    if (!(parts.dtype == dtype) || parts.shape.size() != chunk.sizes.size()) {
+      parts.problem = fmt::format(
+          "{} has another dtype or number of dimensions for it than the files "
+          "before",
+          file);
+      return;
+    }
     for (std::size_t i = 0; i < chunk.sizes.size(); ++i) {
       const auto end = checked_add(chunk.offsets[i], chunk.sizes[i]);
-      if (!end)
-        return fail(ErrorKind::kCorrupt,
-                    "'{}' has an offset that exceeds 64 bits", name);
+      if (!end) {
+        parts.problem = fmt::format("its offset in {} exceeds 64 bits", file);
+        return;
+      }
       parts.shape[i] = std::max(parts.shape[i], *end);
     }
     parts.chunks.push_back(chunk);
-    return {};
   }
 
   const SourceContext& context_;
@@ -150,7 +163,7 @@ bool are_parts(std::span<const std::filesystem::path> files,
                const Limits& limits) {
   if (files.empty())
     return false;
-  const Result<Shard> first = read_shard(files.front(), limits);
+  const Result<Shard> first = read_shard(files.front(), limits, false);
   return first && !first->info.empty();
 }
 

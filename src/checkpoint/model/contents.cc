@@ -6,16 +6,17 @@
 namespace postflight {
 
 void add_assembly(CheckpointContents& checkpoint, const Assembly& given,
-                  std::uint32_t parent, const Key& key) {
+                  std::uint32_t parent, const Key& key, std::string problem) {
   Tree& tree = checkpoint.tree;
   Assembly* const assembly = tree.arena.make(given);
   const std::uint32_t node = tree.add(parent, key, NodeKind::kTensor);
-  std::string problem;
   std::optional<std::uint64_t> size = assembly->dtype.size;
   for (const std::int64_t length : assembly->shape)
     size = size ? checked_multiply(*size, static_cast<std::uint64_t>(length))
                 : size;
-  if (!size || *size > std::uint64_t{1} << 62)
+  if (!problem.empty())
+    assembly->chunks = {};
+  else if (!size || *size > std::uint64_t{1} << 62)
     problem = "its shape is larger than any memory";
   else if (!assembly->dtype.known())
     problem = fmt::format("its dtype {} is unknown", assembly->dtype.name);

@@ -78,9 +78,11 @@ struct SourceContext {
   }
 };
 
-// Adds a tensor that consists of chunks, after checking them.
+// Adds a tensor that consists of chunks, after checking them. `problem` is one
+// that was found before.
 void add_assembly(CheckpointContents& checkpoint, const Assembly& assembly,
-                  std::uint32_t parent, const Key& key);
+                  std::uint32_t parent, const Key& key,
+                  std::string problem = {});
 
 // Gives every tensor the problem of its storage, where that was found later.
 void spread_problems(Tree& tree);

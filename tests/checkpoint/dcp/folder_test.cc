@@ -221,6 +221,44 @@ TEST(Distributed, IsVerifiedItemByItem) {
   EXPECT_FALSE(bad.findings.empty());
 }
 
+// Issue 16: its chunks referred to a file that was not kept, or to the next.
+TEST(Distributed, APartThatDoesNotFitIsNoOtherPart) {
+  const TemporaryFolder folder = scratch_folder();
+  const auto part = [](std::string_view header, std::string_view bytes) {
+    std::string file(8, '\0');
+    file[0] = static_cast<char>(header.size() & 0xff);
+    file[1] = static_cast<char>(header.size() >> 8);
+    return file + std::string(header) + std::string(bytes);
+  };
+  const auto write = [&](std::string_view name, std::string_view file) {
+    write_file(folder.path() / name, std::string(file));
+  };
+  write("1.safetensors",
+        part(R"({"__metadata__":{"DCP_SHARDING_INFO":"{}"},)"
+             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+             R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+             "aaaabbbb"));
+  write("2.safetensors",
+        part(R"({"__metadata__":{"DCP_SHARDING_INFO":)"
+             R"("{\"a\":{\"saved_offsets\":[1]}}"},)"
+             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+             R"("b":{"dtype":"I32","shape":[1],"data_offsets":[4,8]}})",
+             "AAAABBBB"));
+  write("3.safetensors",
+        part(R"({"__metadata__":{"DCP_SHARDING_INFO":"{}"},)"
+             R"("c":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+             "cccc"));
+  const Checkpoint checkpoint = must(Checkpoint::open(folder.path()));
+  const std::string problem =
+      "2.safetensors has another dtype or number of dimensions for it than the "
+      "files before";
+  EXPECT_THAT(shown(checkpoint),
+              ElementsAre("error bad_chunks [b]: " + problem));
+  EXPECT_EQ(values_of(checkpoint, tensor(checkpoint, "a")), "aaaaAAAA");
+  EXPECT_EQ(tensor(checkpoint, "b").problem, problem);
+  EXPECT_EQ(values_of(checkpoint, tensor(checkpoint, "c")), "cccc");
+}
+
 TEST(Distributed, EveryPrefixOfTheMetadataIsRefused) {
   const CopiedFolder folder("dcp_plain");
   const std::string metadata = read_file(data("dcp_plain") / ".metadata");
