@@ -35,7 +35,7 @@ void write(const std::string& name, const PickleFile& file,
 }
 
 Exit verdict(const PickleFile& file) {
-  return file.runs_code() || !file.intact() ? Exit::kFound : Exit::kWell;
+  return file.verdict().is_safe() ? Exit::kWell : Exit::kFound;
 }
 
 Result<Exit> show(const std::string& name, const PickleOptions& options,
@@ -74,9 +74,9 @@ Command pickle_command() {
       .name = "pickle",
       .sentence =
           "Shows every pickle in a file and what loading it would run.\n"
-          "postflight itself never runs anything in it. Exit 1 if loading it "
-          "in Python would run more than plain data and torch's own rebuilding "
-          "functions.",
+          "postflight itself never runs anything in it. Exit 1 unless it is "
+          "SAFE: plain data and torch's own rebuilding functions, and all of "
+          "it looked into.",
       .examples = {{"postflight pickle model.pt", "a checkpoint"},
                    {"postflight pickle nccl_trace_rank_0", "a bare pickle"},
                    {"postflight pickle --summary *.pt", "only what would run"},

@@ -55,6 +55,31 @@ Trust Audit::worst() const {
   return worst;
 }
 
+SafetyVerdict Audit::verdict() const {
+  SafetyVerdict verdict;
+  const auto add = [&verdict](Trust trust, std::string_view kind,
+                              std::string what, const std::string& reason) {
+    if (trust <= Trust::kTorch)
+      return;
+    std::string message = "loading it would " + std::move(what);
+    if (!reason.empty())
+      message += ", which " + reason;
+    verdict.add(
+        {trust == Trust::kDangerous ? Safety::kDangerous : Safety::kRunsCode,
+         std::string(kind), std::move(message), ""});
+  };
+  for (const CallUse& use : calls)
+    add(use.trust, use.making == Making::kTouched ? "change" : "call",
+        (use.making == Making::kTouched ? "change " : "call ") + use.callable,
+        use.reason);
+  for (const GlobalUse& use : globals)
+    add(use.trust, "import", fmt::format("import {}.{}", use.module, use.name),
+        use.reason);
+  for (const Reason& doubt : doubts)
+    verdict.add(doubt);
+  return verdict;
+}
+
 Audit audit(const Machine& machine) {
   Audit result;
   // Long names are known by their addresses first: with a few bytes each they

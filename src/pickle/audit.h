@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pickle/machine.h"
+#include "pickle/safety.h"
 #include "pickle/trust.h"
 
 namespace postflight {
@@ -35,11 +36,16 @@ struct CallUse {
 struct Audit {
   std::vector<GlobalUse> globals;
   std::vector<CallUse> calls;
+  // What else keeps the pickle from being safe, such as opcodes that readers
+  // take differently. `where` is a byte of the pickle.
+  std::vector<Reason> doubts;
 
   // The worst of all globals and calls.
   Trust worst() const;
   // Whether more than plain data and torch's rebuilding functions is in it.
   bool runs_code() const { return worst() > Trust::kTorch; }
+  // All of it as a verdict; calls come before imports.
+  SafetyVerdict verdict() const;
 };
 
 // Audits what `machine` met in its latest load(), even if that failed: Python

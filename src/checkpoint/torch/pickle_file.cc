@@ -73,6 +73,23 @@ bool PickleFile::intact() const {
              findings.end();
 }
 
+SafetyVerdict PickleFile::verdict() const {
+  SafetyVerdict verdict;
+  for (const LoadedPickle& loaded : pickles) {
+    SafetyVerdict of_pickle = loaded.audit.verdict();
+    if (loaded.error)
+      of_pickle.add({Safety::kBroken, "broken_pickle", *loaded.error, ""});
+    verdict.merge(of_pickle, loaded.where);
+  }
+  for (const Reason& doubt : doubts)
+    verdict.add(doubt);
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::kError)
+      verdict.add(
+          {Safety::kBroken, finding.kind, finding.message, finding.where});
+  return verdict;
+}
+
 void PickleFile::load_streams(PickleStreams found, std::uint32_t depth) {
   findings.insert(findings.end(),
                   std::make_move_iterator(found.findings.begin()),
@@ -104,7 +121,7 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
     const Result<Pickle> read = machine_.load(rest);
     // Python would not call anything before it notices, either.
     if (!read && count > 0 && !starts_with_proto(rest) &&
-        machine_.objects().empty()) {
+        machine_.objects().empty() && machine_.globals().empty()) {
       const bool zeros = std::ranges::all_of(rest, is_zero);
       findings.push_back(
           {"trailing_bytes", Severity::kWarning,

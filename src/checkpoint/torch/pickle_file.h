@@ -11,6 +11,7 @@
 #include "checkpoint/torch/pickle_streams.h"
 #include "pickle/audit.h"
 #include "pickle/machine.h"
+#include "pickle/safety.h"
 
 namespace postflight {
 
@@ -33,12 +34,17 @@ class PickleFile {
 
   std::vector<LoadedPickle> pickles;
   std::vector<Finding> findings;
+  // What else keeps the file from being safe: what was not looked into, and
+  // what another reader would take for something else.
+  std::vector<Reason> doubts;
 
   // The worst that loading any of them would do.
   Trust worst() const;
   bool runs_code() const { return worst() > Trust::kTorch; }
   // Whether everything could be read and nothing is damaged or ambiguous.
   bool intact() const;
+  // All of it together.
+  SafetyVerdict verdict() const;
 
  private:
   PickleFile(std::uint64_t file_size, const Limits& limits);

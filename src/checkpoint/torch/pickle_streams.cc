@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "checkpoint/torch/archives.h"
 #include "checkpoint/zip/format.h"
 #include "checkpoint/zip/inflate.h"
@@ -59,6 +60,23 @@ constexpr std::array kOtherFormats = {
     Magic{"<", "a web page or XML; was it downloaded from the right address?"},
     Magic{"{", "JSON"},
 };
+
+bool is_dotted_name(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return is_letter(c) || is_digit(c) || c == '_' || c == '.' ||
+           (c & 0x80) != 0;
+  });
+}
+
+// Whether Python would have called or imported something by the place where the
+// pickle breaks off. Any text that begins with a c has two lines after it.
+bool runs(const Machine& machine) {
+  return !machine.objects().empty() ||
+         std::ranges::any_of(machine.globals(), [](const Global* global) {
+           return is_dotted_name(global->module) &&
+                  is_dotted_name(global->name);
+         });
+}
 
 std::string_view guess_format(Bytes file) {
   if (file.size() > 9 && file[8] == std::byte{'{'} &&
@@ -288,8 +306,10 @@ Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
     return found;
   }
 
-  // Protocols 0 and 1 have no signature: they have to be tried.
-  if (!starts_like_pickle(file) && !Machine(limits).load(file))
+  // Protocols 0 and 1 have no signature: they have to be tried. One that breaks
+  // off still runs what comes before.
+  Machine machine(limits);
+  if (!starts_like_pickle(file) && !machine.load(file) && !runs(machine))
     return fail(ErrorKind::kCorrupt, "no pickle starts here; it seems to be {}",
                 guess_format(file));
   PickleStreams found;

@@ -257,6 +257,21 @@ void write_audit(const Audit& audit, JsonWriter& json) {
   json.end();
 }
 
+void write_verdict(const SafetyVerdict& verdict, JsonWriter& json) {
+  json.field("name", safety_name(verdict.safety()));
+  json.array("reasons");
+  for (const Reason& reason : verdict.reasons()) {
+    json.object();
+    json.field("verdict", safety_name(reason.safety));
+    json.field("kind", reason.kind);
+    json.field("message", reason.message);
+    json.field("where", reason.where);
+    json.end();
+  }
+  json.end();
+  json.field("reasons_omitted", verdict.omitted());
+}
+
 }  // namespace
 
 void write_pickle_json(const Value& root, JsonWriter& json) {
@@ -272,6 +287,7 @@ void write_pickle_report_json(std::string_view name, const PickleFile& file,
   json.field("runs_code", file.runs_code());
   json.field("trust", trust_name(file.worst()));
   json.field("intact", file.intact());
+  write_verdict(file.verdict(), json);
   json.end();
   write_findings(file.findings, json);
   json.array("pickles");

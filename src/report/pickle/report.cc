@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "report/finding_text.h"
 #include "report/pickle/text.h"
+#include "report/wrapped.h"
 
 namespace postflight {
 namespace {
@@ -20,51 +21,56 @@ std::string times(std::uint64_t count) {
   return count == 1 ? "once" : fmt::format("{} times", count);
 }
 
-// The call or import to lead with: the worst, and of those the first.
-struct Lead {
-  Trust trust = Trust::kPlain;
-  std::string what;
-  std::string reason;
-};
-
-Lead lead(const PickleFile& file) {
-  Lead worst;
-  for (const LoadedPickle& loaded : file.pickles) {
-    for (const CallUse& use : loaded.audit.calls)
-      if (use.trust > worst.trust)
-        worst = {use.trust, "call " + use.callable, use.reason};
-    for (const GlobalUse& use : loaded.audit.globals)
-      if (use.trust > worst.trust)
-        worst = {use.trust, fmt::format("import {}.{}", use.module, use.name),
-                 use.reason};
+Style style_of(Safety safety) {
+  switch (safety) {
+    case Safety::kSafe:
+      return Style::kGreen;
+    case Safety::kUnknown:
+    case Safety::kBroken:
+      return Style::kYellow;
+    default:
+      return Style::kRed;
   }
-  return worst;
 }
 
-std::string headline(const PickleFile& file, const Terminal& terminal) {
-  const Lead worst = lead(file);
-  const auto line = [&terminal](Style style, std::string_view word,
-                                std::string_view rest) {
-    const std::size_t width =
-        terminal.width - std::min(terminal.width, word.size() + 2);
-    return terminal.styled(style, word) + "  " +
-           cut_to_width(escape_for_terminal(rest),
-                        std::max<std::size_t>(width, 20), terminal.ellipsis());
-  };
-  if (worst.trust == Trust::kDangerous)
-    return line(
-        Style::kRed, "DANGEROUS",
-        fmt::format("loading it would {}, which {}", worst.what, worst.reason));
-  if (worst.trust == Trust::kUnknown)
-    return line(Style::kRed, "RUNS CODE",
-                fmt::format("loading it would {}", worst.what));
-  if (!file.intact())
-    return line(Style::kYellow, "BROKEN",
-                "it is damaged; what could be read runs no code");
-  return line(Style::kGreen, "SAFE",
-              worst.trust == Trust::kTorch
-                  ? "plain data and torch's own rebuilding functions"
-                  : "plain data");
+std::string headline(const PickleFile& file, const SafetyVerdict& verdict,
+                     const Terminal& terminal) {
+  std::string rest;
+  switch (verdict.safety()) {
+    case Safety::kSafe:
+      rest = file.worst() == Trust::kTorch
+                 ? "plain data and torch's own rebuilding functions"
+                 : "plain data";
+      break;
+    case Safety::kBroken:
+      rest = "it is damaged; what could be read runs no code";
+      break;
+    default:
+      rest = verdict.lead()->message;
+  }
+  const std::string_view word = safety_name(verdict.safety());
+  const std::size_t width =
+      terminal.width - std::min(terminal.width, word.size() + 2);
+  return terminal.styled(style_of(verdict.safety()), word) + "  " +
+         cut_to_width(escape_for_terminal(rest),
+                      std::max<std::size_t>(width, 20), terminal.ellipsis());
+}
+
+// What was not looked into, and why; the rest is in the lists below.
+void write_doubts(const SafetyVerdict& verdict, const Terminal& terminal,
+                  Output& out) {
+  constexpr std::string_view kWord = "unknown";
+  constexpr std::size_t kIndent = 4;
+  for (const Reason& reason : verdict.reasons()) {
+    if (reason.safety != Safety::kUnknown)
+      continue;
+    std::string text = escape_for_terminal(reason.message);
+    if (!reason.where.empty())
+      text += fmt::format(" ({})", escape_for_terminal(reason.where));
+    out += fmt::format(
+        "  {}: {}\n", terminal.styled(Style::kYellow, kWord),
+        wrapped(text, kWord.size() + kIndent, terminal.width, kIndent));
+  }
 }
 
 Style style_of(Trust trust) {
@@ -143,10 +149,12 @@ std::string place(const LoadedPickle& loaded) {
 void write_pickle_report(std::string_view name, const PickleFile& file,
                          const PickleReportOptions& options,
                          const Terminal& terminal, Output& out) {
-  out += headline(file, terminal) + "\n";
+  const SafetyVerdict verdict = file.verdict();
+  out += headline(file, verdict, terminal) + "\n";
   out += fmt::format("  {}: {} {}\n", escape_for_terminal(name),
                      file.pickles.size(),
                      file.pickles.size() == 1 ? "pickle" : "pickles");
+  write_doubts(verdict, terminal, out);
   write_findings(file.findings, terminal, out);
   for (const LoadedPickle& loaded : file.pickles) {
     out += "\n" + terminal.styled(Style::kBold, place(loaded)) + "\n";

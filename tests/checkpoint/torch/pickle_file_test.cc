@@ -98,6 +98,23 @@ TEST(PickleFile, KeepsTheAuditOfAPickleThatBreaksOff) {
   EXPECT_TRUE(file->runs_code());
 }
 
+TEST(PickleFile, JudgesAnOldPickleThatBreaksOffByWhatItRan) {
+  const Result<PickleFile> file = read_pickles("cos\nsystem\n(S'id'\ntR");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->verdict().safety(), Safety::kDangerous);
+  EXPECT_EQ(file->verdict().lead()->message,
+            "loading it would call os.system, which runs programs");
+  EXPECT_FALSE(read_pickles("class of\n1984\nwas here"));
+}
+
+TEST(PickleFile, IsUnknownIfThereIsADoubt) {
+  Result<PickleFile> file = read_pickles("N.");
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->verdict().is_safe());
+  file->doubts.push_back({Safety::kUnknown, "kind", "sentence", "place"});
+  EXPECT_EQ(file->verdict().safety(), Safety::kUnknown);
+}
+
 // As pickle.dumps(tensor) writes it.
 std::string nested(std::string_view inner) {
   std::string bytes =
