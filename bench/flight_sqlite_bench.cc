@@ -167,7 +167,9 @@ void bench(const std::string& dumps, int rounds) {
   const std::string bare = folder->path() / "bare.db";
   const auto write = [&] {
     const Matching matching(*job);
-    check(write_flight_sqlite(matching, tabulate(matching), ours).has_value(),
+    check(write_flight_sqlite(matching, tabulate(matching), ours,
+                              Existing::kReplace)
+              .has_value(),
           "writing");
   };
   write();

@@ -93,8 +93,9 @@ Result<std::vector<std::uint32_t>> tensors_with_bytes(
 }
 
 Result<> write_file(const Checkpoint& checkpoint, const ReadPlan& plan,
-                    ExportFormat format, const std::filesystem::path& output) {
-  AtomicFile file = TRY(AtomicFile::create(output));
+                    ExportFormat format, const std::filesystem::path& output,
+                    Existing existing) {
+  AtomicFile file = TRY(AtomicFile::create(output, existing));
   TRY(CheckpointReader(checkpoint).write(plan, format, [&file](Bytes piece) {
     return file.write(piece);
   }));

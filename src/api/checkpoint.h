@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/context.h"
 #include "checkpoint/inspection.h"
 #include "checkpoint/key_filter.h"
@@ -52,10 +53,10 @@ Result<std::vector<std::uint32_t>> find_nodes(
 Result<std::vector<std::uint32_t>> tensors_with_bytes(
     const Checkpoint& checkpoint, const KeyFilter& filter);
 
-// Writes the tensors of a plan to a file, which is replaced once it is
-// complete.
+// Writes the tensors of a plan to a file, which appears once it is complete.
 Result<> write_file(const Checkpoint& checkpoint, const ReadPlan& plan,
-                    ExportFormat format, const std::filesystem::path& output);
+                    ExportFormat format, const std::filesystem::path& output,
+                    Existing existing = Existing::kRefuse);
 
 // Whether a file is one of the checkpoint's, by whatever name, or is in its
 // folder.

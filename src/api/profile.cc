@@ -55,20 +55,28 @@ Result<std::unique_ptr<ProfileRun>> ProfileRun::start(ProfileRequest request,
 }
 
 Result<> ProfileRun::create_log() {
-  if (!request_.output.empty()) {
-    file_ = request_.output;
+  file_ = request_.output;
+  if (file_.empty())
+    file_ = sampling_.rank < 0
+                ? "profile.pflog"
+                : fmt::format("profile-rank{}.pflog", sampling_.rank);
+  asked_for_ = file_;
+  std::error_code error;
+  // A device or a pipe is written to, not replaced.
+  if (request_.existing == Existing::kReplace ||
+      (std::filesystem::exists(file_, error) &&
+       !std::filesystem::is_regular_file(file_, error))) {
     log_.emplace(TRY(ProfileLogWriter::create(file_, false)));
     return {};
   }
-  const std::string stem = sampling_.rank < 0
-                               ? "profile"
-                               : fmt::format("profile-rank{}", sampling_.rank);
+  const std::string stem =
+      (asked_for_.parent_path() / asked_for_.stem()).native();
   constexpr int kMostNames = 10'000;
   for (int number = 1;; ++number) {
-    file_ = number == 1 ? stem + ".pflog"
-                        : fmt::format("{}-{}.pflog", stem, number);
+    if (number > 1)
+      file_ =
+          fmt::format("{}-{}{}", stem, number, asked_for_.extension().native());
     Result<ProfileLogWriter> log = ProfileLogWriter::create(file_, true);
-    std::error_code error;
     if (!log && std::filesystem::exists(file_, error) && number < kMostNames)
       continue;
     log_.emplace(TRY(std::move(log)));
@@ -118,6 +126,7 @@ void ProfileRun::interrupt(int signal, bool from_terminal) {
 
 Result<ProfileOutcome> ProfileRun::finish(
     const std::function<void()>& before_sample) {
+  const auto start = std::chrono::steady_clock::now();
   SamplingLoop loop(sampling_, context_, *log_);
   loop.add(launch_ ? launch_->pid() : *request_.pid);
   TRY(loop.run([&] {
@@ -125,6 +134,11 @@ Result<ProfileOutcome> ProfileRun::finish(
     return launch_ ? !launch_->poll() : interrupts_ == 0;
   }));
   const int status = launch_ ? launch_->wait() : 0;
+  log_->note(
+      "elapsed_ns",
+      std::to_string(
+          nanoseconds(std::chrono::steady_clock::now() - start).count()));
+  TRY(log_->flush());
   return ProfileOutcome{.file = file_,
                         .samples = loop.samples(),
                         .trouble = loop.trouble(),

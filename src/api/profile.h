@@ -17,6 +17,7 @@
 
 #include <sys/types.h>
 
+#include "base/atomic_file.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/temporary_folder.h"
@@ -47,10 +48,11 @@ struct ProfileRequest {
   bool children = true;           // processes that it starts, too
   bool native = false;            // native frames, too (from inside only)
   PhaseFilter phases = {};
-  // Replaced if it exists. If empty, the first of profile.pflog,
-  // profile-2.pflog, ... that is free, or of profile-rank3.pflog, ... where the
-  // environment has a rank.
+  // If empty, profile.pflog, or profile-rank3.pflog where the environment has a
+  // rank. If the file exists, the first of profile-2.pflog, ... that is free is
+  // written instead, unless `existing` says to replace it.
   std::filesystem::path output = {};
+  Existing existing = Existing::kRefuse;
 };
 
 // How taking a profile ended.
@@ -83,6 +85,8 @@ class ProfileRun {
   ~ProfileRun() = default;
 
   const std::filesystem::path& file() const { return file_; }
+  // The file asked for, which is another one if it exists.
+  const std::filesystem::path& asked_for() const { return asked_for_; }
 
   // Samples until the program ends, the duration is over or the run is
   // interrupted, and then waits for a launched program. `before_sample` may
@@ -104,6 +108,7 @@ class ProfileRun {
   const Context context_;
   SamplingOptions sampling_;
   std::filesystem::path file_;
+  std::filesystem::path asked_for_;
   std::optional<ProfileLogWriter> log_;
   std::optional<TemporaryFolder> folder_;  // of phases and the agent
   std::optional<Launch> launch_;

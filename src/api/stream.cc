@@ -48,11 +48,13 @@ Result<FileSource> open_input(const std::string& name) {
   return FileSource::open(name);
 }
 
-Result<std::unique_ptr<Sink>> open_output(const std::string& name) {
+Result<std::unique_ptr<Sink>> open_output(const std::string& name,
+                                          Existing existing) {
   if (name == "-")
     return std::make_unique<FileSink>(duplicate(STDOUT_FILENO),
                                       "standard output");
-  return std::make_unique<AtomicFileSink>(TRY(AtomicFile::create(name)));
+  return std::make_unique<AtomicFileSink>(
+      TRY(AtomicFile::create(name, existing)));
 }
 
 }  // namespace
@@ -77,7 +79,8 @@ Result<StreamOutcome> run_stream(
       registry, requests,
       {.key = key ? &*key : nullptr, .limits = context.limits}));
   FileSource input = TRY(open_input(request.input));
-  const std::unique_ptr<Sink> output = TRY(open_output(request.output));
+  const std::unique_ptr<Sink> output =
+      TRY(open_output(request.output, request.existing));
   const SteadyClock clock;
   const Clock::TimePoint start = clock.now();
   StreamOutcome outcome =

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "stream/extension/registry.h"
@@ -20,8 +21,9 @@ struct StreamRequest {
   bool encode = true;  // else decode
   // As TransformChain applies them, each as parse_transforms() reads it.
   std::vector<std::string> transforms = {};
-  std::string input = "-";    // "-": standard input
-  std::string output = "-";   // "-": standard output; a file appears complete
+  std::string input = "-";   // "-": standard input
+  std::string output = "-";  // "-": standard output; a file appears complete
+  Existing existing = Existing::kRefuse;
   std::string key_file = {};  // empty: the key is in POSTFLIGHT_KEY, or none
   std::vector<std::string> plugins = {};  // see load_plugin()
   std::size_t buffer_size = kStreamBuffer;

@@ -1,6 +1,7 @@
 #include "base/atomic_file.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -34,8 +35,14 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : ".";
 }
 
+tl::unexpected<Error> refused(const std::filesystem::path& target) {
+  return fail(ErrorKind::kUsage,
+              "{} exists; name another file, or replace it with --force",
+              target.string());
+}
+
 Result<> check_target(const std::filesystem::path& target,
-                      const struct stat& existing) {
+                      const struct stat& existing, Existing policy) {
   if (S_ISDIR(existing.st_mode))
     return fail(ErrorKind::kIo,
                 "cannot write {}: it is a folder; name a file inside it",
@@ -45,6 +52,8 @@ Result<> check_target(const std::filesystem::path& target,
                 "cannot write {}: it is not a regular file and cannot be "
                 "replaced; choose another name",
                 target.string());
+  if (policy == Existing::kRefuse)
+    return refused(target);
   // rename() does not need write permission for the file it replaces; we
   // require it.
   if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
@@ -55,24 +64,33 @@ Result<> check_target(const std::filesystem::path& target,
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path name, std::filesystem::path target,
-                       std::filesystem::path temporary)
+                       std::filesystem::path temporary, Existing existing)
     : name_(std::move(name)),
       target_(std::move(target)),
       temporary_(std::move(temporary)),
+      existing_(existing),
       leftover_(temporary_) {
   buffer_.reserve(kBufferSize);
 }
 
-Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target) {
+Result<> AtomicFile::check(const std::filesystem::path& target,
+                           Existing existing) {
   if (!target.has_filename())
     return fail(ErrorKind::kIo, "cannot write \"{}\": it does not name a file",
                 target.string());
   struct stat status;
+  if (::stat(target.c_str(), &status) == 0)
+    return check_target(target, status, existing);
+  return {};
+}
+
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target,
+                                      Existing existing) {
+  TRY(check(target, existing));
+  struct stat status;
   std::optional<mode_t> permissions;
-  if (::stat(target.c_str(), &status) == 0) {
-    TRY(check_target(target, status));
+  if (::stat(target.c_str(), &status) == 0)
     permissions = status.st_mode & 0777;
-  }
   std::error_code failed;
   const std::filesystem::path resolved =
       std::filesystem::absolute(TRY(resolve_links(target)), failed);
@@ -80,7 +98,8 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target) {
     return fail(ErrorKind::kIo, "cannot write {}: {}", target.string(),
                 failed.message());
   AtomicFile file(target, resolved,
-                  folder_of(resolved) / ("." + Leftovers::unique_name()));
+                  folder_of(resolved) / ("." + Leftovers::unique_name()),
+                  existing);
   TRY(file.open(permissions));
   return file;
 }
@@ -146,14 +165,31 @@ Result<> AtomicFile::commit() {
   if (::fsync(descriptor_.number()) != 0)
     return broken();
   descriptor_ = Descriptor();
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
-    return broken();
+  TRY(rename());
   leftover_.release();
   // The file is complete by now. If the folder cannot be opened, or the file
   // system cannot sync folders (EINVAL), only crash durability is lost.
   const Descriptor folder(
       ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.is_open() && ::fsync(folder.number()) != 0 && errno != EINVAL)
+    return broken();
+  return {};
+}
+
+Result<> AtomicFile::rename() {
+  if (existing_ == Existing::kRefuse) {
+    if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+                    RENAME_NOREPLACE) == 0)
+      return {};
+    if (errno == EEXIST)
+      return refused(name_);
+    // Some file systems, such as NFS, cannot do that.
+    if (errno != EINVAL && errno != ENOSYS)
+      return broken();
+    if (::access(target_.c_str(), F_OK) == 0)
+      return refused(name_);
+  }
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
     return broken();
   return {};
 }

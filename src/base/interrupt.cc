@@ -8,6 +8,7 @@
 #include <mutex>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +21,6 @@ namespace postflight {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-constexpr int kInterrupted = 130;  // a shell's exit status for SIGINT
 
 sigset_t signals_not_ignored() {
   sigset_t signals;
@@ -38,6 +38,10 @@ sigset_t signals_not_ignored() {
 // process-wide, too.
 std::mutex deferral_mutex;
 InterruptDeferral::Handler deferred;
+
+// Clean-ups run under the lock, so that their owners outlive that.
+std::mutex cleanup_mutex;
+std::vector<const std::function<void()>*> cleanups;
 
 // Whether a deferral handled the signal, which is dequeued then.
 bool defer(const Descriptor& signals) {
@@ -61,25 +65,26 @@ bool wait_for_signal(const Descriptor& signals, int stop) {
   return (watched[0].revents & POLLIN) != 0;
 }
 
-[[noreturn]] void end_process(const sigset_t& signals,
-                              const std::function<void()>& before_exit) {
+[[noreturn]] void end_process(const sigset_t& signals) {
   // From here on signals have their default action, in case the clean-up hangs
   // on a dead file system. The first one has to be dequeued before, or it would
   // be delivered now.
   const timespec at_once{};
-  while (::sigtimedwait(&signals, nullptr, &at_once) > 0) {
-  }
+  int first = 0;
+  for (int signal = 0;
+       (signal = ::sigtimedwait(&signals, nullptr, &at_once)) > 0;)
+    first = first == 0 ? signal : first;
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  if (before_exit)
-    before_exit();
+  const std::lock_guard lock(cleanup_mutex);
+  for (const std::function<void()>* const clean_up : cleanups)
+    (*clean_up)();
   Leftovers::remove_all();
-  ::_exit(kInterrupted);
+  InterruptGuard::die_of(first == 0 ? SIGINT : first);
 }
 
 }  // namespace
 
-Result<InterruptGuard> InterruptGuard::start(
-    std::function<void()> before_exit) {
+Result<InterruptGuard> InterruptGuard::start() {
   const sigset_t signals = signals_not_ignored();
   Descriptor queue(::signalfd(-1, &signals, SFD_CLOEXEC));
   InterruptGuard guard;
@@ -88,13 +93,12 @@ Result<InterruptGuard> InterruptGuard::start(
     return fail_errno("cannot watch for signals");
   ::pthread_sigmask(SIG_BLOCK, &signals, &guard.previous_mask_);
   try {
-    guard.thread_ = std::jthread([signals, queue = std::move(queue),
-                                  stop = guard.stop_.number(),
-                                  before_exit = std::move(before_exit)] {
-      while (wait_for_signal(queue, stop))
-        if (!defer(queue))
-          end_process(signals, before_exit);
-    });
+    guard.thread_ = std::jthread(
+        [signals, queue = std::move(queue), stop = guard.stop_.number()] {
+          while (wait_for_signal(queue, stop))
+            if (!defer(queue))
+              end_process(signals);
+        });
   } catch (const std::system_error& error) {
     ::pthread_sigmask(SIG_SETMASK, &guard.previous_mask_, nullptr);
     return fail(ErrorKind::kIo, "cannot start a thread: {}",
@@ -112,6 +116,29 @@ InterruptGuard::~InterruptGuard() {
   else
     thread_.detach();
   ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
+
+void InterruptGuard::die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::kill(::getpid(), signal);
+  // Not reached, unless the process is init of a container, which signals with
+  // their default action do not end.
+  ::_exit(128 + signal);
+}
+
+InterruptCleanup::InterruptCleanup(std::function<void()> clean_up)
+    : clean_up_(std::move(clean_up)) {
+  const std::lock_guard lock(cleanup_mutex);
+  cleanups.push_back(&clean_up_);
+}
+
+InterruptCleanup::~InterruptCleanup() {
+  const std::lock_guard lock(cleanup_mutex);
+  std::erase(cleanups, &clean_up_);
 }
 
 InterruptDeferral::InterruptDeferral(Handler instead) {

@@ -9,8 +9,9 @@
 
 namespace postflight {
 
-// Ends the process cleanly on SIGINT, SIGTERM or SIGHUP: runs a callback,
-// removes all Leftovers and exits with 130. A second signal ends it at once.
+// Ends the process cleanly on SIGINT, SIGTERM or SIGHUP: runs the
+// InterruptCleanups, removes all Leftovers, and dies of the signal, so that a
+// shell's loop around it ends, too. A second signal ends it at once.
 //
 // Create one in main before any other thread: it blocks the signals, threads
 // inherit the mask, and the guard's own thread waits for them, so the clean-up
@@ -18,8 +19,7 @@ namespace postflight {
 // the start (nohup) stays ignored.
 class InterruptGuard {
  public:
-  // `before_exit` runs on the guard's thread, e.g. to erase a progress line.
-  static Result<InterruptGuard> start(std::function<void()> before_exit);
+  static Result<InterruptGuard> start();
 
   InterruptGuard(InterruptGuard&&) noexcept = default;
   InterruptGuard& operator=(InterruptGuard&&) = delete;
@@ -32,12 +32,28 @@ class InterruptGuard {
   // exec.
   static sigset_t child_mask();
 
+  // Ends the process by a signal's default action, whatever the mask.
+  [[noreturn]] static void die_of(int signal);
+
  private:
   InterruptGuard() = default;
 
   sigset_t previous_mask_;
   Descriptor stop_;
   std::jthread thread_;
+};
+
+// While one exists, a signal that ends the process calls `clean_up` before, on
+// the guard's thread: to erase a progress line.
+class InterruptCleanup {
+ public:
+  explicit InterruptCleanup(std::function<void()> clean_up);
+  InterruptCleanup(const InterruptCleanup&) = delete;
+  InterruptCleanup& operator=(const InterruptCleanup&) = delete;
+  ~InterruptCleanup();
+
+ private:
+  std::function<void()> clean_up_;
 };
 
 // While one exists, a signal that the guard waits for calls `instead` on the

@@ -142,7 +142,8 @@ Progress::Progress(const Terminal& terminal, const Clock& clock, Sink sink,
       enabled_(terminal.stderr_is_terminal && !terminal.dumb &&
                terminal.width > 0 && !options_.quiet && sink_ != nullptr),
       start_(clock.now()),
-      next_draw_(start_ + kDelay) {}
+      next_draw_(start_ + kDelay),
+      cleanup_([this] { finish(); }) {}
 
 Progress::~Progress() {
   finish();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/terminal.h"
 
 #include <atomic>
@@ -57,6 +58,7 @@ class Progress {
   std::mutex mutex_;  // guards what follows, and the sink
   bool drawn_ = false;
   bool finished_ = false;
+  InterruptCleanup cleanup_;  // last: it uses all of the above
 };
 
 }  // namespace postflight

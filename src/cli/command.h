@@ -14,6 +14,8 @@ Command profile_report_command();
 Command stream_command();
 Command trace_command();
 Command version_command();
+// Help on a command of `program`, which has to outlive it.
+Command help_command(const Command& program);
 // Man page and completions of `program`, which has to outlive it.
 Command generate_command(const Command& program);
 

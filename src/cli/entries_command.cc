@@ -45,6 +45,8 @@ void write(const Matching& matching, const EntryFilter& filter,
 
 Result<Exit> run(const EntriesOptions& options, Session& session) {
   EntryFilterOptions wanted = TRY(parse_selection(options.selection));
+  if (!options.sqlite.empty())
+    TRY(AtomicFile::check(options.sqlite, session.existing()));
   const std::vector<std::string> paths = TRY(dump_paths(options.source));
   LoadProgress progress(session);
   const Job job = TRY(load_job(
@@ -52,7 +54,8 @@ Result<Exit> run(const EntriesOptions& options, Session& session) {
   progress.finish();
   const Matching matching(job, session.context());
   if (!options.sqlite.empty())
-    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite));
+    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite,
+                            session.existing()));
   const EntryFilter filter(job, std::move(wanted));
   write(matching, filter, options, session);
   return exit_for(job.all_findings());
@@ -85,6 +88,7 @@ void declare(CommandArguments& arguments, EntriesOptions& options) {
   arguments.flag("--no-pager", options.no_pager, "Do not use $PAGER or less");
   arguments.option("--sqlite", options.sqlite, "FILE",
                    "Also write all entries to an SQLite database");
+  arguments.force();
 }
 
 }  // namespace

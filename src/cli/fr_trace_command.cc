@@ -79,7 +79,8 @@ class FrTrace {
     const ClassicAnalysis analysis = analyze_classic(
         matching, table, {.mismatch_cap = options_.mismatch_cap});
     if (options_.sqlite)
-      TRY(write_flight_sqlite(matching, table, *options_.sqlite));
+      TRY(write_flight_sqlite(matching, table, *options_.sqlite,
+                              session_.existing()));
     if (session_.options().json) {
       Output out([this](std::string_view piece) { session_.print(piece); });
       write_flight_json(matching, table, analysis, out);
@@ -95,6 +96,8 @@ class FrTrace {
   }
 
   Result<> check_options() const {
+    if (options_.sqlite)
+      TRY(AtomicFile::check(*options_.sqlite, session_.existing()));
     if (session_.options().json && options_.just_entries)
       return fail(ErrorKind::kUsage,
                   "-j has no JSON form: use 'postflight entries --json {}'",
@@ -162,7 +165,9 @@ class FrTrace {
 
   Result<> save(const Job& job, const ClassicAnalysis& analysis) const {
     const std::string pickle = TRY(classic_database(job, analysis));
-    AtomicFile file = TRY(AtomicFile::create(*options_.output));
+    // As torchfrtrace does, without asking.
+    AtomicFile file =
+        TRY(AtomicFile::create(*options_.output, Existing::kReplace));
     TRY(file.write(as_bytes(pickle)));
     return file.commit();
   }
@@ -249,6 +254,7 @@ Command fr_trace_command() {
                          "Write the tables as a pickle, for Python with torch");
         arguments.option("--sqlite", options->sqlite, "FILE",
                          "Write all entries to an SQLite database");
+        arguments.force();
         arguments.flag("--transform-ft", options->transform_ft,
                        "Convert the ranks of torchft replicas to global ranks");
         arguments.option("--group-world-size", options->replica_size, "COUNT",

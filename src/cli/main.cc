@@ -1,3 +1,4 @@
+#include <csignal>
 #include <cstdio>
 #include <new>
 
@@ -8,12 +9,15 @@
 int main(int argc, char** argv) {
   // Before any other thread starts, so that all inherit its signal mask.
   const postflight::Result<postflight::InterruptGuard> guard =
-      postflight::InterruptGuard::start([] {});
+      postflight::InterruptGuard::start();
   // If it cannot be started, a file that shrinks ends the program.
   const postflight::Result<postflight::TruncationGuard> truncation =
       postflight::TruncationGuard::start();
   try {
-    return postflight::run_program(argc, argv);
+    const int code = postflight::run_program(argc, argv);
+    if (code == static_cast<int>(postflight::Exit::kInterrupted))
+      postflight::InterruptGuard::die_of(SIGINT);
+    return code;
   } catch (const std::bad_alloc&) {
     std::fputs("postflight: out of memory\n", stderr);
     return static_cast<int>(postflight::Exit::kCouldNotLook);

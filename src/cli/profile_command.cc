@@ -74,6 +74,15 @@ Result<ProfileRequest> request_of(const ProfileOptions& options) {
   return request;
 }
 
+// "recording to profile-2.pflog, as profile.pflog exists": said before the
+// program prints, so that nobody reads an old file for the new one.
+void name_file(const ProfileRun& run, const Session& session) {
+  if (run.file() != run.asked_for())
+    session.complain(fmt::format("recording to {}, as {} exists",
+                                 run.file().native(),
+                                 run.asked_for().native()));
+}
+
 void print_summary(const std::string& file, bool to_stderr, Session& session) {
   const ReadProfiles read = read_profiles({&file, 1}, session.context());
   for (const Error& problem : read.problems)
@@ -93,8 +102,10 @@ void print_summary(const std::string& file, bool to_stderr, Session& session) {
 
 Result<Exit> run(const ProfileOptions& options, Session& session) {
   ProfileRequest request = TRY(request_of(options));
+  request.existing = session.existing();
   const std::unique_ptr<ProfileRun> profile =
       TRY(ProfileRun::start(std::move(request), session.context()));
+  name_file(*profile, session);
   const InterruptDeferral deferral([&](int signal, bool from_terminal) {
     profile->interrupt(signal, from_terminal);
   });
@@ -110,10 +121,9 @@ Result<Exit> run(const ProfileOptions& options, Session& session) {
     progress->finish();
   if (!outcome.trouble.empty())
     session.complain(outcome.trouble);
-  // stdout is the launched program's own, except for JSON.
+  // stdout is the launched program's own.
   if (!session.options().quiet || session.options().json)
-    print_summary(outcome.file.native(), launched && !session.options().json,
-                  session);
+    print_summary(outcome.file.native(), launched, session);
   if (!outcome.failure.empty())
     session.complain(
         fmt::format("{} ended with {}", options.command[0], outcome.failure));
@@ -131,7 +141,8 @@ Command profile_command() {
           "Samples where a Python program spends its time.\n"
           "The program needs no changes and is never stopped; child "
           "processes are\nfollowed. Samples are written to a file as they are "
-          "taken. Exit 1 if the program\nfails.",
+          "taken. The summary, or\nwith --json its JSON, goes to stderr if a "
+          "program is launched. Exit 1 if the\nprogram fails.",
       .examples = {{"postflight profile -- python train.py",
                     "launch and profile"},
                    {"postflight profile --pid 4711 --duration 30s",
@@ -179,7 +190,9 @@ Command profile_command() {
             arguments.flag("--no-children", options->no_children,
                            "Do not follow child processes");
             arguments.option("-o,--output", options->output, "FILE",
-                             "Write samples to this file (profile.pflog)");
+                             "Write samples to this file (profile.pflog), or "
+                             "with -2, -3, ... in its name if that exists");
+            arguments.force();
             return
                 [options](Session& session) { return run(*options, session); };
           },

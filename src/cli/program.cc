@@ -45,18 +45,18 @@ int run_program(int argc, char** argv) {
       .examples = {{"postflight trace dumps/", "who is at fault for a hang?"},
                    {"postflight ckpt ls model.pt", "what is in a checkpoint?"},
                    {"postflight pickle model.pt", "what would loading it run?"},
-                   {"postflight trace --help", "help on one command"}},
+                   {"postflight help trace", "help on one command"}},
       .declare = {},
       .commands = {trace_command(), fr_trace_command(), entries_command(),
                    ckpt_command(), pickle_command(), profile_command(),
                    stream_command(), version_command()}};
+  program.commands.push_back(help_command(program));
   program.commands.push_back(generate_command(program));
   CommonOptions common;
-  declare_parameters(program, common.threads,
-                     [&common](CommandArguments& arguments) {
-                       add_common_options(arguments, common);
-                     });
-  CommandArguments(program.parameters, common.threads)
+  declare_parameters(program, common, [&common](CommandArguments& arguments) {
+    add_common_options(arguments, common);
+  });
+  CommandArguments(program.parameters, common)
       .answer("--version", "Show the version");
 
   const Result<Parsed> parsed = parse_words(program, argc, argv);

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -36,6 +37,7 @@ struct CommonOptions {
   bool quiet = false;
   std::size_t threads = 0;     // where a command takes --threads
   std::string color = "auto";  // or "always", "never"
+  bool force = false;          // where a command writes files
 };
 
 // What a command works with: options, terminal, standard output and stderr.
@@ -47,6 +49,11 @@ class Session {
   const Terminal& terminal() const { return terminal_; }
   // What the command passes to the library. Valid while the Session lives.
   const Context& context() const { return context_; }
+
+  // Whether outputs may replace files that exist: with --force.
+  Existing existing() const {
+    return options_.force ? Existing::kReplace : Existing::kRefuse;
+  }
 
   // A progress line on stderr, if the options and the terminal allow one.
   std::unique_ptr<Progress> progress(ProgressOptions options) const;

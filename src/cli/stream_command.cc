@@ -22,8 +22,8 @@ std::string shown(const std::string& input) {
   return is_standard(input) ? "standard input" : input;
 }
 
-Result<Exit> run_stream_command(const StreamRequest& request,
-                                Session& session) {
+Result<Exit> run_stream_command(StreamRequest request, Session& session) {
+  request.existing = session.existing();
   if (session.options().json && is_standard(request.output))
     return fail(ErrorKind::kUsage,
                 "--json needs -o FILE, as standard output carries the bytes");
@@ -75,6 +75,7 @@ void add_stream_options(CommandArguments& arguments, StreamRequest& options) {
                    "Output file (standard output)");
   arguments.option("--key-file", options.key_file, "FILE",
                    "File with the key (default: $POSTFLIGHT_KEY)");
+  arguments.force();
   add_plugin_option(arguments, options);
   arguments
       .option("--buffer", options.buffer_size, "BYTES",

@@ -122,6 +122,8 @@ Result<> write_answer(const JobEvidence& evidence,
 
 Result<Exit> run(const TraceOptions& options, Session& session) {
   TRY(check_logs(options));
+  if (!options.sqlite.empty())
+    TRY(AtomicFile::check(options.sqlite, session.existing()));
   std::vector<std::string> paths = TRY(dump_paths(options.source));
   LoadProgress progress(session);
   const JobEvidence evidence = {
@@ -133,7 +135,8 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
   progress.finish();
   if (!options.sqlite.empty()) {
     const Matching matching(found.job, session.context());
-    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite));
+    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite,
+                            session.existing()));
   }
   if (options.nodes)
     return write_nodes(found.job, found.verdict,
@@ -174,6 +177,7 @@ Command trace_command() {
                          "errors with the verdict; may be repeated");
         arguments.option("--sqlite", options->sqlite, "FILE",
                          "Also write all entries to an SQLite database");
+        arguments.force();
         arguments.flag("--all", options->all, "Show all rows and findings");
         arguments.flag(
             "--nodes", options->nodes,

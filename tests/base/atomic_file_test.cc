@@ -23,7 +23,7 @@ std::size_t entries_of(const fs::path& folder) {
 }
 
 Result<> put(const fs::path& target, std::string_view contents) {
-  AtomicFile file = TRY(AtomicFile::create(target));
+  AtomicFile file = TRY(AtomicFile::create(target, Existing::kReplace));
   TRY(file.write(as_bytes(contents)));
   return file.commit();
 }
@@ -50,12 +50,43 @@ TEST(AtomicFile, LeavesNothingBehindWithoutACommit) {
   const TemporaryFolder folder = scratch_folder();
   write_file(folder.path() / "out", "old");
   {
-    AtomicFile file = must(AtomicFile::create(folder.path() / "out"));
+    AtomicFile file =
+        must(AtomicFile::create(folder.path() / "out", Existing::kReplace));
     EXPECT_EQ(message_of(file.write(as_bytes("new"))), "no error");
     EXPECT_EQ(entries_of(folder.path()), 2U);
   }
   EXPECT_EQ(entries_of(folder.path()), 1U);
   EXPECT_EQ(read_file(folder.path() / "out"), "old");
+}
+
+TEST(AtomicFile, ReplacesOnlyIfToldTo) {
+  const TemporaryFolder folder = scratch_folder();
+  const fs::path target = folder.path() / "out";
+  write_file(target, "old");
+  const std::string refusal =
+      target.string() +
+      " exists; name another file, or replace it with --force";
+
+  EXPECT_EQ(message_of(AtomicFile::create(target)), refusal);
+  EXPECT_EQ(message_of(AtomicFile::check(target, Existing::kRefuse)), refusal);
+  EXPECT_EQ(message_of(AtomicFile::check(target, Existing::kReplace)),
+            "no error");
+  EXPECT_EQ(read_file(target), "old");
+  EXPECT_EQ(entries_of(folder.path()), 1U);
+}
+
+TEST(AtomicFile, DoesNotReplaceAFileThatAppearsMeanwhile) {
+  const TemporaryFolder folder = scratch_folder();
+  const fs::path target = folder.path() / "out";
+  AtomicFile file = must(AtomicFile::create(target));
+  ASSERT_EQ(message_of(file.write(as_bytes("ours"))), "no error");
+  write_file(target, "theirs");
+
+  EXPECT_EQ(message_of(file.commit()),
+            target.string() +
+                " exists; name another file, or replace it with --force");
+
+  EXPECT_EQ(read_file(target), "theirs");
 }
 
 TEST(AtomicFile, TakesPiecesOfAnySize) {
@@ -171,7 +202,7 @@ TEST(AtomicFile, SaysWhatToDoWhenTheDiskIsFull) {
   const std::string target = (folder.path() / "out").string();
   write_file(target, "old");
   {
-    AtomicFile file = must(AtomicFile::create(target));
+    AtomicFile file = must(AtomicFile::create(target, Existing::kReplace));
     fill_the_disk(folder.path());
     ASSERT_EQ(message_of(file.write(as_bytes("new"))), "no error");
 

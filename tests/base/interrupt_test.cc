@@ -17,12 +17,16 @@ namespace fs = std::filesystem;
 
 class InterruptedBy : public testing::TestWithParam<int> {};
 
-TEST_P(InterruptedBy, CleansUpAndEndsWith130) {
+TEST_P(InterruptedBy, CleansUpAndDiesOfIt) {
   const TemporaryFolder scratch = scratch_folder();
   Gate ready;
   const ChildProcess child([&] {
-    const Result<InterruptGuard> guard = InterruptGuard::start(
+    const Result<InterruptGuard> guard = InterruptGuard::start();
+    const InterruptCleanup cleanup(
         [&] { write_file(scratch.path() / "callback", "ran"); });
+    {
+      const InterruptCleanup over([&] { ::_exit(9); });
+    }
     const TemporaryFolder folder =
         must(TemporaryFolder::create(scratch.path()));
     write_file(folder.path() / "inside", "x");
@@ -38,7 +42,8 @@ TEST_P(InterruptedBy, CleansUpAndEndsWith130) {
 
   ::kill(child.id(), GetParam());
 
-  EXPECT_EQ(child.wait(), 130);
+  // 1000 and more: died of a signal.
+  EXPECT_EQ(child.wait(), 1000 + GetParam());
   EXPECT_EQ(read_file(scratch.path() / "callback"), "ran");
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), {}), 1);
 }
@@ -49,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Signals, InterruptedBy,
 TEST(InterruptGuard, LeavesAnIgnoredSignalIgnored) {
   const ChildProcess child([] {
     ::signal(SIGHUP, SIG_IGN);
-    const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+    const Result<InterruptGuard> guard = InterruptGuard::start();
     ::kill(::getpid(), SIGHUP);
     return guard ? 7 : 1;
   });
@@ -59,7 +64,7 @@ TEST(InterruptGuard, LeavesAnIgnoredSignalIgnored) {
 TEST(InterruptGuard, StopsAndLeavesSignalsAsTheyWere) {
   const ChildProcess child([] {
     {
-      const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+      const Result<InterruptGuard> guard = InterruptGuard::start();
       sigset_t mask;
       ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
       if (!guard || sigismember(&mask, SIGINT) != 1)
@@ -74,7 +79,8 @@ TEST(InterruptGuard, StopsAndLeavesSignalsAsTheyWere) {
 TEST(InterruptGuard, LetsASecondSignalEndAHangingCleanUp) {
   Gate ready;
   const ChildProcess child([&] {
-    const Result<InterruptGuard> guard = InterruptGuard::start([&] {
+    const Result<InterruptGuard> guard = InterruptGuard::start();
+    const InterruptCleanup hanging([&] {
       ready.open();
       for (;;)
         ::pause();
@@ -96,7 +102,7 @@ TEST(InterruptGuard, LetsASecondSignalEndAHangingCleanUp) {
 
 TEST(InterruptGuard, HasAMaskForChildrenThatLetsThemBeInterrupted) {
   const ChildProcess child([] {
-    const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+    const Result<InterruptGuard> guard = InterruptGuard::start();
     const sigset_t mask = InterruptGuard::child_mask();
     posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
@@ -116,7 +122,7 @@ TEST(InterruptGuard, HasAMaskForChildrenThatLetsThemBeInterrupted) {
 
 TEST(InterruptDeferral, HearsSignalsWhileTheProcessGoesOn) {
   const ChildProcess child([] {
-    const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+    const Result<InterruptGuard> guard = InterruptGuard::start();
     Gate heard;
     std::array<int, 2> signals = {};
     std::size_t count = 0;
@@ -139,7 +145,7 @@ TEST(InterruptDeferral, HearsSignalsWhileTheProcessGoesOn) {
 TEST(InterruptDeferral, LeavesSignalsToTheGuardWhenItIsOver) {
   Gate ready;
   const ChildProcess child([&] {
-    const Result<InterruptGuard> guard = InterruptGuard::start(nullptr);
+    const Result<InterruptGuard> guard = InterruptGuard::start();
     {
       const InterruptDeferral deferral([](int, bool) {});
     }
@@ -151,7 +157,7 @@ TEST(InterruptDeferral, LeavesSignalsToTheGuardWhenItIsOver) {
   ready.only_wait();
   ASSERT_TRUE(ready.wait());
   ::kill(child.id(), SIGINT);
-  EXPECT_EQ(child.wait(), 130);
+  EXPECT_EQ(child.wait(), 1000 + SIGINT);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/session.h"
+
 namespace postflight {
 
 std::string Command::called() const {
@@ -44,15 +46,24 @@ Parameter& CommandArguments::flag(std::string_view names, bool& target,
   return parameter;
 }
 
+Parameter& CommandArguments::threads(std::string_view value,
+                                     std::string_view help) {
+  return option("--threads", common_.threads, value, help);
+}
+
+Parameter& CommandArguments::force() {
+  return flag("--force", common_.force, "Replace a file that exists");
+}
+
 Parameter& CommandArguments::answer(std::string_view names,
                                     std::string_view help) {
   return add(Parameter::Form::kAnswer, names, help);
 }
 
 void declare_parameters(
-    Command& command, std::size_t& threads,
+    Command& command, CommonOptions& options,
     const std::function<void(CommandArguments& arguments)>& common) {
-  CommandArguments arguments(command.parameters, threads);
+  CommandArguments arguments(command.parameters, options);
   arguments.answer("-h,--help", "Show this help");
   if (command.declare) {
     command.run = command.declare(arguments);
@@ -62,7 +73,7 @@ void declare_parameters(
     below.path = command.path;
     below.path += command.path.empty() ? "" : " ";
     below.path += below.name;
-    declare_parameters(below, threads, common);
+    declare_parameters(below, options, common);
   }
 }
 

@@ -13,6 +13,7 @@ namespace postflight {
 
 class CommandArguments;
 class Session;
+struct CommonOptions;
 enum class Exit : int;
 
 // Runs a command whose options are parsed. The program prints an error and
@@ -57,9 +58,10 @@ struct Command {
 // valid until the next is declared.
 class CommandArguments {
  public:
-  // `threads` is the target of --threads, for commands that take it.
-  CommandArguments(std::vector<Parameter>& parameters, std::size_t& threads)
-      : parameters_(parameters), threads_(threads) {}
+  // `common` has the targets of --threads and --force, for commands that take
+  // them.
+  CommandArguments(std::vector<Parameter>& parameters, CommonOptions& common)
+      : parameters_(parameters), common_(common) {}
 
   // Several names are separated by a comma, the short one first: "-q,--quiet".
   Parameter& flag(std::string_view names, bool& target, std::string_view help);
@@ -76,9 +78,9 @@ class CommandArguments {
     return add(Parameter::Form::kPositional, name, target, "", help);
   }
   // --threads, which Session::context() carries.
-  Parameter& threads(std::string_view value, std::string_view help) {
-    return option("--threads", threads_, value, help);
-  }
+  Parameter& threads(std::string_view value, std::string_view help);
+  // --force, for commands that write files: Session::existing().
+  Parameter& force();
   // A flag that the program answers itself: --help.
   Parameter& answer(std::string_view names, std::string_view help);
 
@@ -98,13 +100,13 @@ class CommandArguments {
                  std::string_view help);
 
   std::vector<Parameter>& parameters_;
-  std::size_t& threads_;
+  CommonOptions& common_;
 };
 
 // Fills `parameters`, `run` and `path` of a command and those below it, with
 // --help first and `common` last.
 void declare_parameters(
-    Command& command, std::size_t& threads,
+    Command& command, CommonOptions& options,
     const std::function<void(CommandArguments& arguments)>& common);
 
 // The commands that can be run and are not hidden, each before those below it.

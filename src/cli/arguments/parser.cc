@@ -40,6 +40,9 @@ class Parser {
       else
         TRY(take_short(word));
     }
+    // A command that only has commands of its own lists them.
+    if (answer_ == nullptr && !command_->run)
+      answer_ = command_->find_parameter("--help");
     if (answer_ == nullptr)
       TRY(check_complete());
     return Parsed{command_, answer_};
@@ -141,8 +144,6 @@ class Parser {
   }
 
   Result<> check_complete() const {
-    if (!command_->run)
-      return fail(ErrorKind::kUsage, "a command is required");
     for (const Parameter& parameter : command_->parameters)
       if (parameter.is_required && !is_given(parameter))
         return fail(ErrorKind::kUsage, "{} is required", parameter.name());

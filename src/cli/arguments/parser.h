@@ -11,7 +11,8 @@ namespace postflight {
 // What a command line asks for.
 struct Parsed {
   const Command* command = nullptr;
-  // --help or --version, which takes the place of running the command.
+  // --help or --version, which takes the place of running the command; --help,
+  // too, if the words stop before a command that can be run.
   const Parameter* answer = nullptr;
 };
 

@@ -38,7 +38,8 @@ Result<> write(const Checkpoint& checkpoint, const ReadPlan& plan,
                const ReadCommandOptions& options, Session& session) {
   const ExportFormat format = TRY(format_of(options));
   if (!options.to_stdout())
-    return write_file(checkpoint, plan, format, options.output);
+    return write_file(checkpoint, plan, format, options.output,
+                      session.existing());
   return CheckpointReader(checkpoint)
       .write(plan, format, [&session](Bytes piece) -> Result<> {
         session.print(as_text(piece));
@@ -82,6 +83,8 @@ Result<Exit> read(const ReadCommandOptions& options, Session& session) {
                 "{} belongs to the checkpoint that is read, and would be lost; "
                 "name another file",
                 options.output);
+  if (options.writes() && !options.to_stdout())
+    TRY(AtomicFile::check(options.output, session.existing()));
   Template wanted;
   if (options.template_file.empty()) {
     request.filter = TRY(options.filter());
@@ -137,6 +140,7 @@ Command ckpt_read_command() {
             .one_of({"npy", "npz", "raw", "safetensors"});
         arguments.option("-o,--output", options->output, "FILE",
                          "The file to write; - for standard output");
+        arguments.force();
         add_threads_option(arguments);
         return [options](Session& session) { return read(*options, session); };
       }};

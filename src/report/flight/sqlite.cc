@@ -347,8 +347,9 @@ Result<> write_file(const Matching& matching, const CollectiveTable& table,
 
 Result<> write_flight_sqlite(const Matching& matching,
                              const CollectiveTable& table,
-                             const std::filesystem::path& target) {
-  AtomicFile file = TRY(AtomicFile::create(target));
+                             const std::filesystem::path& target,
+                             Existing existing) {
+  AtomicFile file = TRY(AtomicFile::create(target, existing));
   TRY(write_file(matching, table, file.temporary()).in(target.string()));
   return file.commit();
 }

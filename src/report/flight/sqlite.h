@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "flight/matching/collective_table.h"
 
@@ -11,6 +12,7 @@ namespace postflight {
 // docs/flight-database.md. It takes the place of `target` when it is complete.
 Result<> write_flight_sqlite(const Matching& matching,
                              const CollectiveTable& table,
-                             const std::filesystem::path& target);
+                             const std::filesystem::path& target,
+                             Existing existing = Existing::kRefuse);
 
 }  // namespace postflight

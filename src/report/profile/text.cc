@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -43,11 +45,21 @@ std::string place(const Profile& profile, const FunctionTime& function) {
   return escape_for_terminal(text);
 }
 
+// How long the run took; 0 if it was not recorded.
+std::uint64_t elapsed_ns(const Profile& profile) {
+  const std::string text = note(profile, "elapsed_ns");
+  std::uint64_t ns = 0;
+  std::from_chars(text.data(), text.data() + text.size(), ns);
+  return ns;
+}
+
 std::string headline(const Profile& profile, const ProfileSummary& summary) {
   if (summary.spent.samples == 0)
-    return profile.findings.empty()
+    return !profile.findings.empty()
+               ? "PROFILE  no samples could be read; the file is damaged"
+           : note(profile, "mode") == "wall"
                ? "PROFILE  no samples: the program did not run long enough"
-               : "PROFILE  no samples could be read; the file is damaged";
+               : "PROFILE  no samples: the program used no CPU time";
   const bool wall = note(profile, "mode") == "wall";
   std::string text =
       fmt::format("PROFILE  {} of {} in {} samples", duration(summary.spent.ns),
@@ -60,6 +72,23 @@ std::string headline(const Profile& profile, const ProfileSummary& summary) {
       text += fmt::format(" ({})", where);
   }
   return text;
+}
+
+// A program that mostly waits is not explained by its CPU time.
+void write_idleness(const Profile& profile, const ProfileSummary& summary,
+                    Output& out) {
+  constexpr std::uint64_t kLongEnough = 1'000'000'000;
+  constexpr std::uint64_t kIdleFactor = 10;
+  const std::uint64_t elapsed = elapsed_ns(profile);
+  const bool idle =
+      elapsed >= kLongEnough && summary.spent.ns < elapsed / kIdleFactor;
+  if (note(profile, "mode") == "wall" || (summary.spent.samples != 0 && !idle))
+    return;
+  out += fmt::format(
+      "  waiting  it used the CPU for {} of {}; --mode wall shows where it "
+      "waits\n",
+      duration(summary.spent.ns),
+      elapsed == 0 ? "its time" : duration(elapsed));
 }
 
 void write_functions(const Profile& profile, const ProfileSummary& summary,
@@ -138,6 +167,7 @@ void write_profile_text(const Profile& profile,
   const ProfileSummary summary = summarise(profile);
   const Terminal& terminal = options.terminal;
   out += terminal.styled(Style::kBold, headline(profile, summary)) + "\n";
+  write_idleness(profile, summary, out);
   if (summary.spent.samples != 0) {
     if (summary.waiting.samples != 0)
       out += fmt::format("  waiting  {}\n",

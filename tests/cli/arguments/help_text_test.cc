@@ -1,5 +1,7 @@
 #include "cli/arguments/help_text.h"
 
+#include "cli/session.h"
+
 #include <gtest/gtest.h>
 
 namespace postflight {
@@ -55,8 +57,8 @@ TEST(HelpText, ShowsAllThatIsDeclared) {
                     .examples = {},
                     .declare = {}}},
       .path = "sum"};
-  std::size_t threads = 0;
-  declare_parameters(command, threads, [](CommandArguments&) {});
+  CommonOptions common;
+  declare_parameters(command, common, [](CommandArguments&) {});
   EXPECT_EQ(help_text(command),
             "Adds it.\n"
             "This line is longer than the eighty columns that there are for "

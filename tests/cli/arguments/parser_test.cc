@@ -1,5 +1,7 @@
 #include "cli/arguments/parser.h"
 
+#include "cli/session.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -55,7 +57,7 @@ class ParserTest : public testing::Test {
                .examples = {},
                .declare = {},
                .commands = {std::move(copy), std::move(start)}};
-    declare_parameters(program, threads, [](CommandArguments&) {});
+    declare_parameters(program, common, [](CommandArguments&) {});
   }
 
   std::string parsed(const std::vector<std::string>& line) {
@@ -67,7 +69,7 @@ class ParserTest : public testing::Test {
   }
 
   Command program;
-  std::size_t threads = 0;
+  CommonOptions common;
   std::string from;
   std::string to;
   bool quiet = false;
@@ -150,8 +152,11 @@ TEST_F(ParserTest, AnswersHelpWhateverIsMissing) {
             "postflight start later --help");
 }
 
+TEST_F(ParserTest, AnswersHelpWhereACommandIsMissing) {
+  EXPECT_EQ(parsed({}), "postflight --help");
+}
+
 TEST_F(ParserTest, ExplainsMisuse) {
-  EXPECT_EQ(parsed({}), "a command is required (postflight --help)");
   EXPECT_EQ(parsed({"coppy"}),
             "'coppy' is not a command of postflight; did you mean copy? "
             "(postflight --help)");
