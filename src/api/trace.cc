@@ -137,10 +137,11 @@ Result<Investigation> investigate(const JobEvidence& evidence,
                                   const Context& context) {
   Job job = TRY(load_job(evidence.dumps, evidence.load, context));
   const HostMap hosts = TRY(place_ranks(evidence.hosts, context, job));
-  Verdict verdict = diagnose(Matching(job, context), context);
+  Investigation found(std::move(job), context);
+  found.verdict = diagnose(found.matching, context);
   if (!evidence.logs.empty())
-    add_log(TRY(read_logs(evidence.logs, hosts, context)), verdict);
-  return Investigation{std::move(job), std::move(verdict)};
+    add_log(TRY(read_logs(evidence.logs, hosts, context)), found.verdict);
+  return found;
 }
 
 bool is_problem(const Verdict& verdict, bool strict) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "flight/diagnosis/verdict.h"
+#include "flight/matching/matching.h"
 #include "flight/model/entry_filter.h"
 #include "flight/model/job.h"
 #include "flight/model/job_loader.h"
@@ -24,9 +26,17 @@ struct JobEvidence {
   std::vector<std::string> logs = {};  // files or globs
 };
 
+// What is known, with the matching that the verdict rests on.
 struct Investigation {
-  Job job;
-  Verdict verdict;
+  explicit Investigation(Job dumps, const Context& context)
+      : loaded(std::make_unique<const Job>(std::move(dumps))),
+        matching(*loaded, context) {}
+
+  const Job& job() const { return *loaded; }
+
+  std::unique_ptr<const Job> loaded;  // stays where it is: others point to it
+  Matching matching;
+  Verdict verdict = {};
 };
 
 // Says what happened to a job and who is at fault. Every input that is given

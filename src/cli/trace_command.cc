@@ -103,7 +103,8 @@ Result<> write_groups(const Job& job, const Verdict& verdict,
 Result<> write_answer(const JobEvidence& evidence,
                       const Investigation& investigation,
                       const TraceOptions& options, Session& session) {
-  const auto& [job, verdict] = investigation;
+  const Job& job = investigation.job();
+  const Verdict& verdict = investigation.verdict;
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json) {
     write_trace_json(job, verdict, out);
@@ -133,13 +134,11 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
       .logs = options.logs};
   const Investigation found = TRY(investigate(evidence, session.context()));
   progress.finish();
-  if (!options.sqlite.empty()) {
-    const Matching matching(found.job, session.context());
-    TRY(write_flight_sqlite(matching, tabulate(matching), options.sqlite,
-                            session.existing()));
-  }
+  if (!options.sqlite.empty())
+    TRY(write_flight_sqlite(found.matching, tabulate(found.matching),
+                            options.sqlite, session.existing()));
   if (options.nodes)
-    return write_nodes(found.job, found.verdict,
+    return write_nodes(found.job(), found.verdict,
                        is_problem(found.verdict, options.strict), session);
   TRY(write_answer(evidence, found, options, session));
   return exit_for(is_problem(found.verdict, options.strict));

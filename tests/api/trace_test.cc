@@ -62,10 +62,11 @@ TEST(Investigate, StartsThreadsIfToldToUseSeveral) {
 TEST(Investigate, KnowsWhereTheCulpritRan) {
   JobEvidence evidence = dumps("nccl_missing_rank");
   evidence.hosts = "gpu[1-2] x2";
-  const auto [job, verdict] = found(evidence);
+  const Investigation investigation = found(evidence);
+  const Verdict& verdict = investigation.verdict;
   ASSERT_EQ(verdict.kind, VerdictKind::kNeverJoined);
-  EXPECT_THAT(culprit_hosts(job, verdict),
-              ElementsAre(job.host_of(verdict.culprits[0])));
+  EXPECT_THAT(culprit_hosts(investigation.job(), verdict),
+              ElementsAre(investigation.job().host_of(verdict.culprits[0])));
 }
 
 TEST(Investigate, ReadsHostsFromAFile) {
@@ -74,7 +75,7 @@ TEST(Investigate, ReadsHostsFromAFile) {
   write_file(file, "a slots=2\nb slots=2\n");
   JobEvidence evidence = dumps("nccl_missing_rank");
   evidence.hosts = file;
-  EXPECT_EQ(found(evidence).job.host_of(Rank{3}), "b");
+  EXPECT_EQ(found(evidence).job().host_of(Rank{3}), "b");
 }
 
 // Issue 17.
@@ -92,7 +93,7 @@ TEST(Investigate, TakesNodeListsForWhatTheyAre) {
   for (const char* const list :
        {"a,b", "a x4", "a:4", "node[1-2]", "SLURM_JOB_NODELIST=a"}) {
     evidence.hosts = list;
-    EXPECT_THAT(found(evidence).job.host_of(Rank{0}), testing::Not(""));
+    EXPECT_THAT(found(evidence).job().host_of(Rank{0}), testing::Not(""));
   }
 }
 
@@ -184,7 +185,8 @@ TEST(DefaultDumps, NamesThePlacesWithoutAny) {
 }
 
 TEST(FindGroups, TakesNamesAndDescriptions) {
-  const Job job = found(dumps("nccl_missing_rank")).job;
+  const Investigation investigation = found(dumps("nccl_missing_rank"));
+  const Job& job = investigation.job();
   const Group& group = job.groups[0];
   EXPECT_THAT(must(find_groups(job, job.text(group.name))),
               ElementsAre(GroupId{0}));
@@ -194,7 +196,8 @@ TEST(FindGroups, TakesNamesAndDescriptions) {
 
 // Issue 17.
 TEST(FindGroups, FindsAllOfOneName) {
-  const Job job = found(dumps("nccl_tp_fsdp")).job;
+  const Investigation investigation = found(dumps("nccl_tp_fsdp"));
+  const Job& job = investigation.job();
   const std::vector<GroupId> groups = must(find_groups(job, "mesh_tp"));
   ASSERT_EQ(groups.size(), 2);
   EXPECT_THAT(job.group(groups[0]).members, ElementsAre(Rank{0}, Rank{1}));
@@ -202,13 +205,15 @@ TEST(FindGroups, FindsAllOfOneName) {
 }
 
 TEST(FindGroups, ListsTheGroups) {
-  const Job job = found(dumps("nccl_missing_rank")).job;
+  const Investigation investigation = found(dumps("nccl_missing_rank"));
+  const Job& job = investigation.job();
   EXPECT_EQ(message_of(find_groups(job, "dp")),
             "there is no group dp in this job, only default_pg");
 }
 
 TEST(FindRank, ListsTheRanks) {
-  const Job job = found(dumps("nccl_missing_rank")).job;
+  const Investigation investigation = found(dumps("nccl_missing_rank"));
+  const Job& job = investigation.job();
   EXPECT_EQ(*find_rank(job, 3), Rank{3});
   EXPECT_EQ(message_of(find_rank(job, 4)),
             "there is no rank 4 in this job, only 0-3");

@@ -169,8 +169,10 @@ std::vector<ClassicError> ClassicJudge::differences(
   const Party* shown = nullptr;
   for (std::size_t i = 0; i < parties.size(); ++i) {
     const Party& party = parties[i];
+    const auto at =
+        std::ranges::lower_bound(party, position, {}, &Match::position);
     judgement.joined[i].shown.entry =
-        party[std::min(position, party.size() - 1)].entry;
+        (at == party.end() ? party.back() : *at).entry;
     if (shown == nullptr && party.front().agrees)
       shown = &party;
   }

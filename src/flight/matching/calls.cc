@@ -315,6 +315,15 @@ std::string Calls::size_text(const Disagreement& found) const {
       shapes_text(job_.tables, inputs ? many.inputs : many.outputs));
 }
 
+template <class Vote>
+std::optional<Disagreement> Calls::settle_sizes(const Vote& vote) const {
+  if (vote.unanimous())
+    return std::nullopt;
+  Disagreement found = vote.count(Difference::kSizes);
+  found.text = size_text(found);
+  return found;
+}
+
 std::optional<Disagreement> Calls::compare_both_sides(
     std::span<const Passed> passed) const {
   Vote<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> vote;
@@ -324,11 +333,7 @@ std::optional<Disagreement> Calls::compare_both_sides(
                numel_of_each(job_.tables, call.outputs)},
               one);
   }
-  if (vote.unanimous())
-    return std::nullopt;
-  Disagreement found = vote.count(Difference::kSizes);
-  found.text = size_text(found);
-  return found;
+  return settle_sizes(vote);
 }
 
 // A gather of uneven parts is legal as a list of tensors; only the whole has to
@@ -348,11 +353,7 @@ std::optional<Disagreement> Calls::compare_gathered(
                   ? output_numel(one.call)
                   : input_numel(one.call),
               one);
-  if (vote.unanimous())
-    return std::nullopt;
-  Disagreement found = vote.count(Difference::kSizes);
-  found.text = size_text(found);
-  return found;
+  return settle_sizes(vote);
 }
 
 // What all ranks send is what all receive. If not, the rank whose own two

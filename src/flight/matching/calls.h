@@ -103,6 +103,9 @@ class Calls {
                                              std::size_t members) const;
   std::optional<Disagreement> compare_dtypes(std::span<const Passed>) const;
   std::optional<Disagreement> compare_records(std::span<const Passed>) const;
+  // The size disagreement that a vote shows; nothing if it is unanimous.
+  template <class Vote>
+  std::optional<Disagreement> settle_sizes(const Vote& vote) const;
   std::string size_text(const Disagreement& found) const;
   bool contradicts_itself(CallId id) const;
 

@@ -31,6 +31,7 @@ class Tabulation {
     const std::span<const Lane> lanes = matching_.lanes(group);
     Collective like = {.group = group};
     like.expected = static_cast<std::uint32_t>(lanes.size());
+    like.incarnation = last_incarnation(lanes);
     std::vector<std::int64_t> lasts;  // of those who can't have gone beyond
     for (const Lane& lane : lanes) {
       like.without_dump += lane.dump == nullptr ? 1 : 0;
@@ -62,6 +63,7 @@ class Tabulation {
     for (const auto& [key, row] : rows) {
       Collective collective = like;
       collective.earlier = true;
+      collective.incarnation = key.first;
       add_row(row, collective);
     }
   }
@@ -72,6 +74,7 @@ class Tabulation {
     collective.first_match = table_.matches.size();
     std::optional<Disagreement> found =
         matching_.compare(collective.group, row);
+    const std::uint32_t most = most_members(row, lanes);
     bool has_call = false;  // of a rank that agrees
     for (const Row::Member& member : row.members) {
       const Lane& lane = lanes[member.lane];
@@ -79,24 +82,47 @@ class Tabulation {
           static_cast<std::uint32_t>(lane.dump - job_.ranks.data());
       const bool agrees =
           !found || !std::ranges::binary_search(found->differing, lane.rank);
-      matching_.list_members(lane, *member.slot, entries_);
-      if (entries_.back() != member.slot->closing)
-        entries_.push_back(member.slot->closing);
       // A row speaks of the first operation of a batch.
       if (collective.match_count == 0 || (agrees && !has_call))
-        collective.call = lane.dump->entries.call(entries_[0]);
+        collective.call = lane.dump->entries.call(member.slot->entry);
       has_call |= agrees;
+      const Slot& slot = *member.slot;
+      const bool closed = matching_.closes_batch(lane, slot.closing);
+      const std::span<const std::uint32_t> entries = members_of(lane, slot);
       std::uint32_t position = 0;
-      for (const std::uint32_t entry : entries_)
-        table_.matches.push_back(
-            {rank, entry, position++, agrees, member.slot->done});
-      collective.match_count += position;
+      if (slot.partial)
+        position =
+            most - (closed ? static_cast<std::uint32_t>(entries.size()) : 0);
+      for (const std::uint32_t entry : entries)
+        table_.matches.push_back({rank, entry, position++, agrees, slot.done});
+      if (entries.empty() || entries.back() != slot.closing)
+        table_.matches.push_back({rank, slot.closing, most, agrees, slot.done});
+      collective.match_count = static_cast<std::uint32_t>(
+          table_.matches.size() - collective.first_match);
       count(lane.dump->entries, member.slot->closing, member.slot->done,
             collective);
     }
     if (found)
       note(*std::move(found), collective);
     table_.collectives.push_back(collective);
+  }
+
+  // The members of a slot; none of a batch whose members were all overwritten.
+  std::span<const std::uint32_t> members_of(const Lane& lane,
+                                            const Slot& slot) const {
+    if (slot.partial && slot.entry == slot.closing)
+      return {};
+    return lane.members(slot);
+  }
+
+  // The place that follows the last operation of a row's longest batch.
+  std::uint32_t most_members(const Row& row,
+                             std::span<const Lane> lanes) const {
+    std::size_t most = 0;
+    for (const Row::Member& member : row.members)
+      most =
+          std::max(most, members_of(lanes[member.lane], *member.slot).size());
+    return static_cast<std::uint32_t>(most);
   }
 
   static void count(const Entries& entries, std::uint32_t decisive, bool done,
@@ -184,7 +210,6 @@ class Tabulation {
 
   const Matching& matching_;
   const Job& job_;
-  std::vector<std::uint32_t> entries_;
   CollectiveTable table_;
 };
 

@@ -9,11 +9,13 @@ namespace postflight {
 
 // One entry of a collective or message.
 struct Match {
-  std::uint32_t rank = 0;      // place in Job::ranks
-  std::uint32_t entry = 0;     // place in its entries
-  std::uint32_t position = 0;  // among that rank's entries of the collective
-  bool agrees = true;          // with what most ranks called
-  bool done = false;           // that rank's part of the collective
+  std::uint32_t rank = 0;   // place in Job::ranks
+  std::uint32_t entry = 0;  // place in its entries
+  // Its place in the batch. Of a batch whose beginning was overwritten, the
+  // last operation has the place of the others' last one.
+  std::uint32_t position = 0;
+  bool agrees = true;  // with what most ranks called
+  bool done = false;   // that rank's part of the collective
 };
 
 // One collective of a group, or one message between two ranks.
@@ -27,7 +29,8 @@ struct Collective {
   // A group that was destroyed and created again counts from 1 again; true for
   // what it did before.
   bool earlier = false;
-  Rank source = {-1};  // of a message; -1 where it is not told
+  std::uint32_t incarnation = 0;  // of the group, from 0
+  Rank source = {-1};             // of a message; -1 where it is not told
   Rank destination = {-1};
   CallId call = {};  // what most ranks called, first of a batch
   Difference difference = Difference::kNone;

@@ -23,6 +23,19 @@ const Slot* Lane::find(std::int64_t sequence) const {
                                                              : &*found;
 }
 
+std::span<const std::uint32_t> Lane::members(const Slot& slot) const {
+  if (slot.closing == slot.entry)
+    return {&slot.entry, 1};
+  const auto first = std::ranges::lower_bound(batched, slot.entry);
+  const auto end = std::upper_bound(first, batched.end(), slot.closing);
+  return {first, end};
+}
+
+std::uint32_t Lane::incarnation_of(std::uint32_t entry) const {
+  return lost + static_cast<std::uint32_t>(
+                    std::ranges::upper_bound(begins, entry) - begins.begin());
+}
+
 const Slot* Lane::first_pending() const {
   const auto found = std::ranges::find(slots, false, &Slot::done);
   return found == slots.end() ? nullptr : &*found;
@@ -102,32 +115,34 @@ const Row* RowWalk::next_sorted() {
   return &row_;
 }
 
+std::uint32_t last_incarnation(std::span<const Lane> lanes) {
+  std::uint32_t last = 0;
+  for (const Lane& lane : lanes)
+    last = std::max(last, lane.last_incarnation());
+  return last;
+}
+
 // Incarnations of a group are counted from the first. A ring that has wrapped
 // may have lost some; its last one is taken for the group's last.
 void align_incarnations(std::span<Lane> lanes) {
-  const auto own = [](const Lane& lane) {
-    return lane.earlier.empty() ? 0 : lane.earlier.back().incarnation + 1;
-  };
-  std::uint32_t last = 0;
-  for (const Lane& lane : lanes)
-    last = std::max(last, own(lane));
+  const std::uint32_t last = last_incarnation(lanes);
   if (last == 0)
     return;
   for (Lane& lane : lanes) {
-    if (lane.dump == nullptr || own(lane) == last)
+    if (lane.dump == nullptr || lane.last_incarnation() == last)
       continue;
     if (ring_has_wrapped(*lane.dump)) {
-      const std::uint32_t lost = last - own(lane);
+      lane.lost = last - lane.last_incarnation();
       for (Lane::Earlier& one : lane.earlier)
-        one.incarnation += lost;
+        one.incarnation += lane.lost;
       continue;
     }
     // It did not come to the last one.
-    const std::uint32_t incarnation = own(lane);
     for (const Slot& slot : lane.slots)
-      lane.earlier.push_back({incarnation, slot});
+      lane.earlier.push_back({lane.last_incarnation(), slot});
     lane.slots.clear();
     lane.last_enqueued = 0;
+    lane.local_group.reset();
   }
 }
 

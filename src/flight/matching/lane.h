@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,15 @@ struct Lane {
     Slot slot;
   };
   std::vector<Earlier> earlier;  // of the incarnations before, in order
+  // The entries with which incarnations begin, without the first one known, and
+  // how many are no longer in its ring.
+  std::vector<std::uint32_t> begins;
+  std::uint32_t lost = 0;
+  std::vector<std::uint32_t> batched;  // all members of batches, in order
+  // What its own entries call the group in the dump's statuses; and the status,
+  // nullptr if none is certainly this group's.
+  std::optional<std::int64_t> local_group;
+  const GroupStatus* status = nullptr;
   // The last number that the rank came to, and whether the dump tells it: a
   // ring may have overwritten all entries of the group.
   std::int64_t last_enqueued = 0;
@@ -48,6 +58,13 @@ struct Lane {
   const Slot* find(std::int64_t sequence) const;
   // The oldest one that is not done.
   const Slot* first_pending() const;
+  // The entries of a slot without the one that closes its batch, in order.
+  std::span<const std::uint32_t> members(const Slot& slot) const;
+  // That of the last of its own entries.
+  std::uint32_t last_incarnation() const {
+    return lost + static_cast<std::uint32_t>(begins.size());
+  }
+  std::uint32_t incarnation_of(std::uint32_t entry) const;
   // Whether numbers beyond the last one were certainly not joined.
   bool tells_absence() const {
     return dump != nullptr && dump->complete && bounded && !stale;
@@ -104,6 +121,8 @@ class RowWalk {
   Row row_;
 };
 
+// That of the group: the highest of its members'.
+std::uint32_t last_incarnation(std::span<const Lane> lanes);
 // Puts the slots of all lanes of a group that are not of its last incarnation
 // among the earlier ones.
 void align_incarnations(std::span<Lane> lanes);

@@ -23,6 +23,7 @@ Matching::Matching(const Job& job, const Context& context)
     : job_(&job),
       calls_(job),
       transfers_(job.ranks.size()),
+      status_owners_(job.ranks.size()),
       with_transfers_(job.groups.size()),
       name_completes_(job.tables.text_count()),
       latest_(job.ranks.size()),
@@ -34,6 +35,7 @@ Matching::Matching(const Job& job, const Context& context)
   read_ranks(context);
   for (std::vector<Lane>& lanes : lanes_)
     align_incarnations(lanes);
+  find_statuses();
   set_bounds();
   for (std::vector<Lane>& lanes : lanes_)
     settle_weak(lanes);
@@ -173,14 +175,19 @@ class Matching::RankReader {
         last = created;
       }
       const CallId call = entries.call(i);
-      if (const GroupId own = job_.tables.call(call).group; own != group) {
+      const Call& made = job_.tables.call(call);
+      if (const GroupId own = made.group; own != group) {
         group = own;
         const std::size_t place = dump_.group_place(group);
         state = place < states_.size() && dump_.groups[place] == group
                     ? &states_[place]
                     : nullptr;
       }
-      if (state == nullptr || state->lane == nullptr)
+      if (state == nullptr)
+        continue;
+      if (state->locals.empty() || state->locals.back() != made.local_group)
+        state->locals.push_back(made.local_group);
+      if (state->lane == nullptr)
         continue;  // not a member of that group
       see(i, *state);
       const EntryRole role = roles.roles[i];
@@ -200,6 +207,7 @@ class Matching::RankReader {
           return one.lane != nullptr && one.lane->only_active;
         }))
       finish_open_batches();
+    name_statuses();
     transfers_.shrink_to_fit();
   }
 
@@ -208,8 +216,8 @@ class Matching::RankReader {
     Lane* lane = nullptr;
     std::int32_t place = -1;  // of the rank among the group's members
     bool seen = false;
-    std::int64_t sequence = 0;  // of the last entry
-    std::uint32_t incarnation = 0;
+    std::int64_t sequence = 0;              // of the last entry
+    std::vector<std::int64_t> locals = {};  // the group's numbers on this rank
   };
 
   // Numbers that fall are those of the group's next incarnation.
@@ -218,9 +226,9 @@ class Matching::RankReader {
     Lane& lane = *state.lane;
     if (state.seen && sequence < state.sequence) {
       for (const Slot& slot : lane.slots)
-        lane.earlier.push_back({state.incarnation, slot});
+        lane.earlier.push_back({lane.last_incarnation(), slot});
       lane.slots.clear();
-      ++state.incarnation;
+      lane.begins.push_back(entry);
     }
     state.seen = true;
     state.sequence = sequence;
@@ -233,23 +241,28 @@ class Matching::RankReader {
     const std::int64_t sequence = dump_.entries.sequence(entry);
     const bool done = matching_.is_done(dump_, entry);
     const bool weak = done && !dump_.entries.retired(entry);
-    const bool first = wrapped_ && state.lane->earlier.empty();
+    const bool first = wrapped_ && state.lane->begins.empty();
+    const bool closes =
+        matching_.operation(call).kind == OperationKind::kCoalesced;
     if (!slots.empty() && slots.back().sequence == sequence) {
       Slot& slot = slots.back();  // another member of a batch, or its end
+      std::vector<std::uint32_t>& batched = state.lane->batched;
+      if (slot.closing == slot.entry)
+        batched.push_back(slot.entry);
+      if (!closes)
+        batched.push_back(entry);
       slot.closing = entry;
       slot.done = done;
       slot.weak = weak;
       slot.partial = first && slots.size() == 1;
       return;
     }
-    const bool lone_end =
-        matching_.operation(call).kind == OperationKind::kCoalesced;
     slots.push_back({.sequence = sequence,
                      .entry = entry,
                      .closing = entry,
                      .done = done,
                      .weak = weak,
-                     .partial = first && slots.empty() && lone_end});
+                     .partial = first && slots.empty() && closes});
   }
 
   void add_transfer(std::uint32_t entry, CallId call, GroupId group,
@@ -287,6 +300,28 @@ class Matching::RankReader {
         transfer.done = true;
   }
 
+  // A number that entries of two groups have says nothing.
+  void name_statuses() {
+    std::map<std::int64_t, GroupId> groups;
+    for (std::size_t place = 0; place < states_.size(); ++place)
+      for (const std::int64_t local : states_[place].locals) {
+        const GroupId group = dump_.groups[place];
+        const auto [found, is_new] = groups.try_emplace(local, group);
+        if (found->second != group)
+          found->second = kNoGroup;
+      }
+    std::vector<StatusOwner>& owners = matching_.status_owners_[rank_index_];
+    for (const GroupStatus& status : dump_.statuses) {
+      const auto found = groups.find(status.local_group);
+      owners.push_back(found == groups.end()
+                           ? StatusOwner{}
+                           : StatusOwner{found->second, true});
+    }
+    for (const State& state : states_)
+      if (state.lane != nullptr && !state.locals.empty())
+        state.lane->local_group = state.locals.back();
+  }
+
   Matching& matching_;
   const Job& job_;
   const RankDump& dump_;
@@ -314,49 +349,93 @@ void Matching::read_ranks(const Context& context) {
   assert(read);
 }
 
-void Matching::set_bounds() {
-  for (std::size_t g = 0; g < lanes_.size(); ++g) {
-    // What the group is called by the status of its members: each counts its
-    // groups for itself, but mostly in the same order.
+std::optional<GroupId> Matching::group_of_status(std::size_t rank_index,
+                                                 std::size_t status) const {
+  const GroupId group = status_owners_[rank_index][status].group;
+  return group == kNoGroup ? std::nullopt : std::optional(group);
+}
+
+// A status names its group by a number that each rank counts for itself, mostly
+// in the same order. A rank's own entries say which group it is. Where it has
+// none of a group, that has the number by which the other members know it,
+// unless the rank's entries, or another such group, have it too.
+void Matching::find_statuses() {
+  struct Claim {
+    std::size_t rank_index;
+    std::uint32_t status;
+    Lane* lane;
+  };
+  std::vector<Claim> claims;
+  std::vector<std::map<std::int64_t, std::uint32_t>> numbers(
+      job_->ranks.size());
+  for (std::size_t r = 0; r < job_->ranks.size(); ++r)
+    for (std::uint32_t i = 0; i < job_->ranks[r].statuses.size(); ++i)
+      numbers[r][job_->ranks[r].statuses[i].local_group] = i;
+  for (std::uint32_t g = 0; g < lanes_.size(); ++g) {
     std::map<std::int64_t, std::size_t> local_ids;
-    const auto local_id = [&](const Lane& lane) {
-      return job_->tables.call(lane.dump->entries.call(lane.slots[0].entry))
-          .local_group;
-    };
     for (const Lane& lane : lanes_[g])
-      if (lane.dump != nullptr && !lane.slots.empty())
-        ++local_ids[local_id(lane)];
+      if (lane.local_group)
+        ++local_ids[*lane.local_group];
     const auto usual = std::ranges::max_element(
         local_ids, {}, [](const auto& entry) { return entry.second; });
+    for (Lane& lane : lanes_[g]) {
+      if (lane.dump == nullptr || usual == local_ids.end())
+        continue;
+      const auto r = static_cast<std::size_t>(lane.dump - job_->ranks.data());
+      const auto found =
+          numbers[r].find(lane.local_group.value_or(usual->first));
+      if (found == numbers[r].end())
+        continue;
+      const StatusOwner& owner = status_owners_[r][found->second];
+      if (lane.local_group && owner.group == GroupId{g})
+        lane.status = &lane.dump->statuses[found->second];
+      else if (!lane.local_group && !owner.named)
+        claims.push_back({r, found->second, &lane});
+    }
+  }
+  // In order of groups; those of one status come from one rank.
+  const auto same = [](const Claim& a, const Claim& b) {
+    return a.rank_index == b.rank_index && a.status == b.status;
+  };
+  std::ranges::stable_sort(claims, {}, [](const Claim& claim) {
+    return std::pair(claim.rank_index, claim.status);
+  });
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if ((i > 0 && same(claims[i - 1], claims[i])) ||
+        (i + 1 < claims.size() && same(claims[i], claims[i + 1])))
+      continue;
+    const Claim& claim = claims[i];
+    claim.lane->status = &claim.lane->dump->statuses[claim.status];
+  }
+  for (std::uint32_t g = 0; g < lanes_.size(); ++g)
+    for (const Lane& lane : lanes_[g])
+      if (lane.status != nullptr)
+        status_owners_[static_cast<std::size_t>(lane.dump - job_->ranks.data())]
+                      [static_cast<std::size_t>(lane.status -
+                                                lane.dump->statuses.data())]
+                          .group = {g};
+}
 
+void Matching::set_bounds() {
+  for (std::size_t g = 0; g < lanes_.size(); ++g)
     for (Lane& lane : lanes_[g]) {
       if (lane.dump == nullptr)
         continue;
-      std::optional<std::int64_t> local;
-      if (!lane.slots.empty())
-        local = local_id(lane);
-      else if (usual != local_ids.end())
-        local = usual->first;
-      const GroupStatus* status = nullptr;
-      for (const GroupStatus& one : lane.dump->statuses)
-        if (local && one.local_group == *local)
-          status = &one;
       if (lane.dump->entries.empty() && !lane.dump->statuses.empty())
         lane.only_active = true;
       lane.bounded |= !ring_has_wrapped(*lane.dump);
+      if (lane.status == nullptr)
+        continue;
       // In a group with transfers the status counts these, too.
-      if (status != nullptr && !with_transfers_[g] &&
-          (lane.only_active || lane.slots.empty())) {
+      if (!with_transfers_[g] && (lane.only_active || lane.slots.empty())) {
         lane.bounded = true;
         lane.last_enqueued =
-            std::max(lane.last_enqueued, status->last_enqueued);
+            std::max(lane.last_enqueued, lane.status->last_enqueued);
       }
-      if (status != nullptr)
-        for (Slot& slot : lane.slots)
-          if (slot.weak && slot.sequence <= status->last_completed)
-            slot.weak = false;
+      for (Slot& slot : lane.slots)
+        if (slot.weak && slot.sequence <= lane.status->last_completed)
+          slot.weak = false;
     }
-  }
 }
 
 // An all_reduce can't be done before all have joined it. A broadcast can, on
@@ -421,23 +500,6 @@ void Matching::find_stale() {
            lane.last_enqueued < finished_[g]);
 }
 
-void Matching::list_members(const Lane& lane, const Slot& slot,
-                            std::vector<std::uint32_t>& entries) const {
-  entries.assign(1, slot.entry);
-  if (slot.closing == slot.entry)
-    return;
-  const Entries& all = lane.dump->entries;
-  const GroupId group = job_->tables.call(all.call(slot.entry)).group;
-  for (std::uint32_t i = slot.entry + 1; i <= slot.closing; ++i) {
-    const CallId id = all.call(i);
-    const Call& call = job_->tables.call(id);
-    if (all.sequence(i) == slot.sequence && call.group == group &&
-        call.point_to_point == 0 && !operation(id).point_to_point() &&
-        operation(id).kind != OperationKind::kCoalesced)
-      entries.push_back(i);
-  }
-}
-
 std::optional<Disagreement> Matching::compare(GroupId group,
                                               const Row& row) const {
   const std::vector<Lane>& lanes = lanes_[group.value];
@@ -464,14 +526,12 @@ std::optional<Disagreement> Matching::compare(GroupId group,
   // The members of the batches, position by position.
   struct Batch {
     const Row::Member* member;
-    std::vector<std::uint32_t> entries;
+    std::span<const std::uint32_t> entries;
   };
   std::vector<Batch> rest;
   for (const Row::Member& member : row.members)
-    if (!member.slot->partial) {
-      rest.push_back({&member, {}});
-      list_members(lanes[member.lane], *member.slot, rest.back().entries);
-    }
+    if (!member.slot->partial)
+      rest.push_back({&member, lanes[member.lane].members(*member.slot)});
   std::size_t most = 0;
   for (const Batch& batch : rest)
     most = std::max(most, batch.entries.size());

@@ -39,9 +39,15 @@ class Matching {
     return lanes_[group.value];
   }
   const Lane* lane(GroupId group, Rank rank) const;
-  // The entries of a slot without the one that closes its batch, in order.
-  void list_members(const Lane& lane, const Slot& slot,
-                    std::vector<std::uint32_t>& entries) const;
+  // Whether the entry closes a batch.
+  bool closes_batch(const Lane& lane, std::uint32_t entry) const {
+    return operation(lane.dump->entries.call(entry)).kind ==
+           OperationKind::kCoalesced;
+  }
+  // The group that a status of the rank at this place of Job::ranks is of,
+  // where that is certain.
+  std::optional<GroupId> group_of_status(std::size_t rank_index,
+                                         std::size_t status) const;
   // How the members of a row differ; nothing if they agree.
   std::optional<Disagreement> compare(GroupId group, const Row& row) const;
 
@@ -97,6 +103,7 @@ class Matching {
   void find_backends();
   void make_lanes();
   void read_ranks(const Context& context);
+  void find_statuses();
   void set_bounds();
   void fill_holes();
   void find_stale();
@@ -108,6 +115,13 @@ class Matching {
   std::vector<std::vector<Lane>> lanes_;
   std::vector<std::vector<Transfer>> transfers_;
   std::vector<Channel> channels_;
+  // Whose a status is, of each rank's statuses.
+  struct StatusOwner {
+    GroupId group = kNoGroup;
+    bool named = false;  // by the rank's own entries
+  };
+  static constexpr GroupId kNoGroup = {~std::uint32_t{0}};
+  std::vector<std::vector<StatusOwner>> status_owners_;
   std::vector<char> with_transfers_;
   std::vector<char> name_completes_;  // by the name's TextId
   std::vector<std::int64_t> latest_;

@@ -16,16 +16,31 @@ struct EntriesGrid::RankOfGroup {
   bool wrapped = false;
 };
 
-EntriesGrid::EntriesGrid(const Matching& matching, const EntryFilter& filter,
+EntriesGrid::EntriesGrid(const Matching& matching, const CollectiveTable& table,
+                         const EntryFilter& filter,
                          const EntriesGridOptions& options)
     : matching_(matching),
+      table_(table),
       job_(matching.job()),
       filter_(filter),
       options_(options),
       items_(job_.groups.size()) {
+  std::vector<std::vector<Place>> places;  // of each rank's entries
+  for (const RankDump& dump : job_.ranks)
+    places.emplace_back(filter.takes(dump.rank) ? dump.entries.size() : 0);
+  for (std::uint32_t c = 0; c < table.collectives.size(); ++c) {
+    const Collective& collective = table.collectives[c];
+    if (collective.message || !filter.takes(collective.group))
+      continue;
+    for (std::uint64_t i = 0; i < collective.match_count; ++i) {
+      const Match& match = table.matches[collective.first_match + i];
+      if (!places[match.rank].empty())
+        places[match.rank][match.entry] = {c, match.position};
+    }
+  }
   for (std::uint32_t r = 0; r < job_.ranks.size(); ++r)
     if (filter.takes(job_.ranks[r].rank))
-      add_rank(r);
+      add_rank(r, std::exchange(places[r], {}));
 }
 
 std::uint32_t EntriesGrid::look_of(const Entry& entry, const Entry& decisive) {
@@ -46,7 +61,7 @@ std::uint32_t EntriesGrid::look_of(const Entry& entry, const Entry& decisive) {
   return number;
 }
 
-void EntriesGrid::add_rank(std::uint32_t rank) {
+void EntriesGrid::add_rank(std::uint32_t rank, std::span<const Place> places) {
   const RankDump& dump = job_.ranks[rank];
   const EntryRoles roles = matching_.roles(rank);
   std::vector<std::size_t> begins;  // of each of its groups
@@ -57,22 +72,28 @@ void EntriesGrid::add_rank(std::uint32_t rank) {
     const GroupId group = job_.call(entry).group;
     if (!filter_.takes(group))
       continue;
+    GridRow row = {.sequence = entry.sequence,
+                   .message = !is_collective(roles.roles[i])};
+    if (const Place& place = places[i]; place.collective != Collective::kNone)
+      row = {.incarnation = table_.collectives[place.collective].incarnation,
+             .sequence = entry.sequence,
+             .position = place.position};
+    else if (const Lane* const lane = matching_.lane(group, dump.rank))
+      row.incarnation = lane->incarnation_of(i);
     const Entry decisive = dump.entries[roles.decisive(i)];
     items_[group.value].push_back(
-        {{entry.sequence, !is_collective(roles.roles[i]), 0},
-         rank,
-         look_of(entry, decisive),
-         filter_.takes(entry)});
+        {row, rank, look_of(entry, decisive), filter_.takes(entry)});
   }
-  // Several of one number keep their order and are numbered.
+  // Messages of one number keep their order and are numbered.
   for (std::size_t g = 0; g < dump.groups.size(); ++g) {
     const std::span<Item> own =
         std::span(items_[dump.groups[g].value]).subspan(begins[g]);
     if (!std::ranges::is_sorted(own, {}, &Item::row))
       std::ranges::stable_sort(own, {}, &Item::row);
     for (std::size_t i = 1; i < own.size(); ++i)
-      if (own[i].row.sequence == own[i - 1].row.sequence &&
-          own[i].row.message == own[i - 1].row.message)
+      if (own[i].row.message && own[i - 1].row.message &&
+          own[i].row.sequence == own[i - 1].row.sequence &&
+          own[i].row.incarnation == own[i - 1].row.incarnation)
         own[i].row.position = own[i - 1].row.position + 1;
   }
 }
@@ -119,16 +140,21 @@ std::vector<EntriesGrid::RankOfGroup> EntriesGrid::ranks_of(GroupId id) const {
 
 namespace {
 
-std::uint32_t row_after(std::span<const GridRow> rows, std::int64_t sequence) {
-  const auto found =
-      std::ranges::upper_bound(rows, sequence, {}, &GridRow::sequence);
+std::pair<std::uint32_t, std::int64_t> number_of(const GridRow& row) {
+  return {row.incarnation, row.sequence};
+}
+
+// The first row beyond a number of an incarnation.
+std::uint32_t row_after(std::span<const GridRow> rows,
+                        std::uint32_t incarnation, std::int64_t sequence) {
+  const auto found = std::ranges::upper_bound(
+      rows, std::pair(incarnation, sequence), {}, number_of);
   return static_cast<std::uint32_t>(found - rows.begin());
 }
 
-std::uint32_t row_at(std::span<const GridRow> rows, std::int64_t sequence) {
-  const auto found =
-      std::ranges::lower_bound(rows, sequence, {}, &GridRow::sequence);
-  return static_cast<std::uint32_t>(found - rows.begin());
+std::uint32_t row_at(std::span<const GridRow> rows, const GridRow& first) {
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(rows, first) -
+                                    rows.begin());
 }
 
 // Whether `later`, whose ring begins at the same row or later, looks the same
@@ -181,6 +207,10 @@ GroupGrid EntriesGrid::group(GroupId id) {
   if (grid.rows.empty())
     return grid;
   std::vector<GridColumn> columns;
+  const std::uint32_t current = last_incarnation(matching_.lanes(id));
+  grid.current_from = static_cast<std::uint32_t>(
+      std::ranges::lower_bound(grid.rows, current, {}, &GridRow::incarnation) -
+      grid.rows.begin());
   for (const RankOfGroup& rank : ranks_of(id)) {
     GridColumn column;
     column.ranks = {rank.rank};
@@ -189,17 +219,24 @@ GroupGrid EntriesGrid::group(GroupId id) {
     if (!rank.items.empty() && rank.wrapped) {
       const GridRow& first = rank.items.front().row;
       // A message carries the number of the collective before it.
-      column.known_from = first.message ? row_after(grid.rows, first.sequence)
-                                        : row_at(grid.rows, first.sequence);
+      column.known_from =
+          first.message
+              ? row_after(grid.rows, first.incarnation, first.sequence)
+              : row_at(grid.rows, first);
     }
     if (rank.lane != nullptr) {
       column.tells_absence = rank.lane->tells_absence();
-      column.absent_from = rank.lane->bounded
-                               ? row_after(grid.rows, rank.lane->last_enqueued)
-                               : row_count;
+      column.absent_from =
+          rank.lane->bounded
+              ? row_after(grid.rows, current, rank.lane->last_enqueued)
+              : row_count;
     } else if (!rank.items.empty()) {
-      column.absent_from = row_after(grid.rows, rank.items.back().row.sequence);
+      const GridRow& last = rank.items.back().row;
+      column.absent_from =
+          row_after(grid.rows, last.incarnation, last.sequence);
     }
+    if (rank.items.empty())
+      column.known_from = std::min(column.known_from, column.absent_from);
     auto row = grid.rows.begin();
     for (const Item& item : rank.items) {
       row = std::lower_bound(row, grid.rows.end(), item.row);

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "flight/matching/collective_table.h"
 #include "flight/matching/matching.h"
 #include "flight/model/entry_filter.h"
 #include "flight/model/interner.h"
@@ -11,14 +13,17 @@
 
 namespace postflight {
 
-// All entries of a group side by side. A row is a number of the group, or one
-// of the messages that ranks exchange between two numbers; a column is a rank,
-// or all ranks whose cells look the same.
+// All entries of a group side by side. A row is an operation of one of the
+// collectives in CollectiveTable, or one of the messages that ranks exchange
+// between two of them; a column is a rank, or all ranks whose cells look the
+// same.
 
 struct GridRow {
+  std::uint32_t incarnation = 0;  // of the group
   std::int64_t sequence = 0;
   bool message = false;  // a send, a receive or the end of a batch of them
-  std::uint32_t position = 0;  // among the rows of this number and kind
+  // In its batch; of messages, among the rank's own of this number.
+  std::uint32_t position = 0;
 
   auto operator<=>(const GridRow&) const = default;
 };
@@ -53,6 +58,9 @@ struct GroupGrid {
   std::vector<GridRow> rows;
   std::vector<GridColumn> columns;   // in order of their first rank
   std::uint32_t all_known_from = 0;  // the row from which on all rings go
+  // Rows before this one are of earlier incarnations of the group. Who did not
+  // take part there is not known.
+  std::uint32_t current_from = 0;
   bool has_open_end = false;  // a dump does not tell what its rank did last
 };
 
@@ -65,8 +73,8 @@ class EntriesGrid {
  public:
   // A row is shown if the filter takes one of its entries; it then has those
   // of all ranks that the filter takes. Both have to outlive this.
-  EntriesGrid(const Matching& matching, const EntryFilter& filter,
-              const EntriesGridOptions& options);
+  EntriesGrid(const Matching& matching, const CollectiveTable& table,
+              const EntryFilter& filter, const EntriesGridOptions& options);
 
   // Empty if nothing of the group is to be shown.
   GroupGrid group(GroupId id);
@@ -82,12 +90,19 @@ class EntriesGrid {
   };
   struct RankOfGroup;
 
-  void add_rank(std::uint32_t rank);
+  // The row of the table that an entry is in, and its place in the batch.
+  struct Place {
+    std::uint32_t collective = Collective::kNone;
+    std::uint32_t position = 0;
+  };
+
+  void add_rank(std::uint32_t rank, std::span<const Place> places);
   std::uint32_t look_of(const Entry& entry, const Entry& decisive);
   std::vector<RankOfGroup> ranks_of(GroupId id) const;
   std::vector<GridRow> wanted_rows(GroupId id) const;
 
   const Matching& matching_;
+  const CollectiveTable& table_;
   const Job& job_;
   const EntryFilter& filter_;
   EntriesGridOptions options_;

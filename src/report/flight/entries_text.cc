@@ -42,13 +42,20 @@ void write_group_title(const Job& job, const Group& group,
       without.push_back(rank);
   if (!without.empty())
     out += fmt::format("  no dump of {}\n", ranks_phrase(without));
-  const std::uint32_t late = grid.all_known_from;
+  std::uint32_t late = grid.all_known_from;
+  // A ring may begin within a batch; the next number is whole.
+  while (late > 0 && late < grid.rows.size() && grid.rows[late].position > 0)
+    ++late;
   if (late > 0)
     out +=
         late < grid.rows.size()
             ? fmt::format("  ?: overwritten; from #{} on all ranks are known\n",
                           grid.rows[late].sequence)
             : "  ?: overwritten\n";
+  if (grid.current_from > 0)
+    out +=
+        "  @1, @2, ...: before the group was created again; ?: not known who "
+        "took part\n";
   if (grid.has_open_end)
     out += "  ? at the end: the dump is older than others, or truncated\n";
 }
@@ -104,7 +111,8 @@ void write_entries(const Matching& matching, const EntryFilter& filter,
     out += fmt::format("no dump of {}\n", ranks_phrase(without));
   write_job_findings(job, terminal, out);
 
-  EntriesGrid entries(matching, filter, options);
+  const CollectiveTable table = tabulate(matching);
+  EntriesGrid entries(matching, table, filter, options);
   StackNumbers stacks;
   bool any = false;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g) {

@@ -156,7 +156,7 @@ GridText::Text GridText::gap_text(std::uint32_t row,
                                   const GridColumn& column) const {
   if (grid_.rows[row].message)
     return {};
-  if (row < column.known_from)
+  if (row < column.known_from || row < grid_.current_from)
     return {"?", "", Style::kDim, true};
   if (row >= column.absent_from)
     return column.tells_absence ? Text{"-", "", Style::kRed, true}
@@ -171,12 +171,14 @@ GridText::Text GridText::text_at(std::uint32_t row, const GridColumn& column,
   return gap_text(row, column);
 }
 
-std::string GridText::label(const GridRow& row) {
+std::string GridText::label(const GridRow& row) const {
   std::string text = fmt::format("#{}", row.sequence);
   if (row.message)
     text += fmt::format("+{}", row.position + 1);
   else if (row.position > 0)
     text += fmt::format(".{}", row.position + 1);
+  if (row.incarnation < grid_.rows.back().incarnation)
+    text += fmt::format("@{}", row.incarnation + 1);
   return text;
 }
 

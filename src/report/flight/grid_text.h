@@ -59,7 +59,7 @@ class GridText {
   std::size_t fixed_width() const;
   void write_table(std::size_t first, std::size_t last);
   void put(const Text& text, std::size_t width, bool last, std::string& line);
-  static std::string label(const GridRow& row);
+  std::string label(const GridRow& row) const;
 
   const Job& job_;
   const EntriesGrid& looks_;

@@ -1,7 +1,6 @@
 #include "report/flight/sqlite.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -164,29 +163,17 @@ class FlightWriter {
     return {};
   }
 
-  // A status names a group by a number that means something on its rank only;
-  // the rank's entries say which group that is.
   Result<> write_statuses() {
     SqliteInsert statuses = TRY(database_.insert_into("statuses", 6));
-    for (const RankDump& dump : job_.ranks) {
-      std::map<std::int64_t, std::uint32_t> groups;
-      CallId last = {~std::uint32_t{0}};
-      for (std::size_t i = 0; i < dump.entries.size(); ++i) {
-        const CallId id = dump.entries.call(i);
-        if (id == last)
-          continue;
-        last = id;
-        const Call& call = job_.tables.call(id);
-        groups.try_emplace(call.local_group, call.group.value);
+    for (std::size_t r = 0; r < job_.ranks.size(); ++r)
+      for (std::size_t i = 0; i < job_.ranks[r].statuses.size(); ++i) {
+        const GroupStatus& status = job_.ranks[r].statuses[i];
+        const std::optional<GroupId> group = matching_.group_of_status(r, i);
+        TRY(statuses.add(job_.ranks[r].rank.value, status.local_group,
+                         group ? std::optional(group->value) : std::nullopt,
+                         status.last_enqueued, status.last_started,
+                         status.last_completed));
       }
-      for (const GroupStatus& status : dump.statuses) {
-        const auto group = groups.find(status.local_group);
-        TRY(statuses.add(
-            dump.rank.value, status.local_group,
-            group == groups.end() ? std::nullopt : std::optional(group->second),
-            status.last_enqueued, status.last_started, status.last_completed));
-      }
-    }
     return {};
   }
 

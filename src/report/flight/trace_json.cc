@@ -18,7 +18,8 @@ void write_entry(const Job& job, const Entry& entry, JsonWriter& json) {
   json.field("p2p_sequence", entry.p2p_sequence);
   json.field("state", state_name(entry.state));
   json.field("retired", entry.retired);
-  json.time("created_ns", entry.created);
+  json.time("created_ns",
+            entry.created == 0 ? std::nullopt : std::optional(entry.created));
   const Frame* const frame = own_frame(job, entry.stack);
   if (frame == nullptr)
     return json.field("place", nullptr);

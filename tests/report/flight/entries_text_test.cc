@@ -100,6 +100,51 @@ group 0 0_description: ranks 0-1
 )");
 }
 
+TEST(EntriesText, KeepsIncarnationsOfAGroupApart) {
+  const std::vector<MadeEntry> twice = {
+      {1}, {2}, {3}, {1}, {2, "nccl:broadcast", kWaiting}};
+  EXPECT_EQ(shown(JobMaker()
+                      .group("0", {0, 1, 2, 3})
+                      .rank(0, twice)
+                      .rank(1, {{1}, {2}, {3}})
+                      .rank(2, {{3}, {1}, {2, "nccl:broadcast", kWaiting}}, 7)
+                      .rank(3, {{1}}, 9)
+                      .job()),
+            R"(
+group 0 0_description: ranks 0-3
+  ?: overwritten; from #1 on all ranks are known
+  @1, @2, ...: before the group was created again; ?: not known who took part
+        operation          0,2        1          3
+  #1@1  all_reduce f32[4]  completed  completed  ?
+  #2@1  all_reduce f32[4]  completed  completed  ?
+  #3@1  all_reduce f32[4]  completed  completed  ?
+  #1    all_reduce f32[4]  completed  -          completed
+  #2    broadcast f32[4]   scheduled  -          -
+)");
+}
+
+TEST(EntriesText, AlignsABatchWhoseBeginningWasOverwrittenAtItsEnd) {
+  const MadeEntry end = {1, "nccl:coalesced"};
+  EXPECT_EQ(
+      shown(
+          JobMaker()
+              .group("0", {0, 1, 2})
+              .rank(0, {{1, "nccl:a"}, {1, "nccl:b"}, {1, "nccl:c"}, end, {2}})
+              .rank(1, {{1, "nccl:b"}, {1, "nccl:c"}, end, {2}}, 5)
+              .rank(2, {end, {2}}, 7)
+              .job()),
+      R"(
+group 0 0_description: ranks 0-2
+  ?: overwritten; from #2 on all ranks are known
+        operation          0-2
+  #1    a f32[4]           completed
+  #1.2  b f32[4]           completed
+  #1.3  c f32[4]           completed
+  #1.4  coalesced          completed
+  #2    all_reduce f32[4]  completed
+)");
+}
+
 TEST(EntriesText, WrapsColumnsInANarrowTerminal) {
   const Job job =
       JobMaker()
