@@ -208,7 +208,7 @@ def main():
     work = script("work.py", WORK)
 
     def profiled(*arguments):
-        return [program, "profile", "-q", "-o", log, *arguments, "--"]
+        return [program, "profile", "-q", "--force", "-o", log, *arguments, "--"]
 
     inside = profiled("--rate", "999")
     rows = [

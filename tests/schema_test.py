@@ -60,7 +60,7 @@ def main():
                            "-o", decoded)
         streams += answers(program, "stream", "decode", "--json", "--quiet",
                            "--with", "stream.zstd/1", "-i", files[0], "-o",
-                           decoded)
+                           decoded, "--force")
     assert len(streams) == 4, streams
     assert streams[3]["damage"] is not None
     collected += answers(program, "pickle", "--json", *files)
@@ -93,6 +93,8 @@ def main():
         lines = answers(program, "entries", "--json", os.path.join(DATA, job))
         assert lines
         collected += lines
+    collected += answers(program, "stacks", "--json", *sorted(glob.glob(
+        os.path.join(DATA, "stacks", "*.[htj]*"))))
     for name in ("train-rank0", "train-rank1", "cut"):
         collected += answers(program, "profile", "report", "--json",
                              os.path.join(DATA, "profile", name + ".pflog"))
@@ -107,6 +109,8 @@ def main():
     assert not validators["postflight.pickle/1"].is_valid(broken)
     broken = dict(validated["postflight.trace/1"], verdict={"kind": "perhaps"})
     assert not validators["postflight.trace/1"].is_valid(broken)
+    broken = dict(validated["postflight.stacks/1"], processes=[{}])
+    assert not validators["postflight.stacks/1"].is_valid(broken)
     broken = dict(validated["postflight.profile/1"], functions=[{}])
     assert not validators["postflight.profile/1"].is_valid(broken)
     line = next(line for line in collected if "record_id" in line)

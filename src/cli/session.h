@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include "base/finding.h"
 #include "base/progress.h"
 #include "base/terminal.h"
+#include "cli/arguments/common_options.h"
 
 namespace postflight {
 
@@ -30,15 +30,6 @@ constexpr Exit exit_for(bool problem) {
 inline Exit exit_for(std::span<const Finding> findings, bool strict = false) {
   return exit_for(has_problem(findings, strict));
 }
-
-// The options that commands have in common.
-struct CommonOptions {
-  bool json = false;
-  bool quiet = false;
-  std::size_t threads = 0;     // where a command takes --threads
-  std::string color = "auto";  // or "always", "never"
-  bool force = false;          // where a command writes files
-};
 
 // What a command works with: options, terminal, standard output and stderr.
 class Session {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/session.h"
+#include "cli/arguments/common_options.h"
 
 namespace postflight {
 

@@ -137,9 +137,8 @@ const NativeUnwinder::Placed* NativeUnwinder::find(std::uint64_t address) {
 
 std::vector<std::uint64_t> NativeUnwinder::unwind(
     std::span<const std::uint64_t> registers, Bytes stack) {
-  std::vector<std::uint64_t> found;
   if (registers.size() < 8)
-    return found;
+    return {};
   RegisterValues values = {};
   values[kReturnAddress] = registers[0];
   values[kRsp] = registers[1];
@@ -147,7 +146,13 @@ std::vector<std::uint64_t> NativeUnwinder::unwind(
   values[kRbx] = registers[3];
   for (std::size_t i = 0; i < 4; ++i)
     values[kR12 + i] = registers[4 + i];
-  const std::uint64_t bottom = registers[1];
+  return unwind(values, stack);
+}
+
+std::vector<std::uint64_t> NativeUnwinder::unwind(RegisterValues values,
+                                                  Bytes stack) {
+  std::vector<std::uint64_t> found;
+  const std::uint64_t bottom = *values[kRsp];
   const auto load = [&](std::uint64_t address) -> std::optional<std::uint64_t> {
     if (address < bottom || address - bottom > stack.size() ||
         stack.size() - (address - bottom) < 8)

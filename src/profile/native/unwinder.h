@@ -70,6 +70,9 @@ class NativeUnwinder {
   // rsp.
   std::vector<std::uint64_t> unwind(std::span<const std::uint64_t> registers,
                                     Bytes stack);
+  // The same, where only some registers are known: at least the return address
+  // (the current instruction) and rsp.
+  std::vector<std::uint64_t> unwind(RegisterValues values, Bytes stack);
   // The functions at an address: those inlined there, the innermost first, then
   // the function itself. For callers subtract 1 from the address of unwind(),
   // which is behind the call.

@@ -60,7 +60,7 @@ std::size_t ProcessMemory::read(std::span<const MemoryPiece> pieces) const {
   return done;
 }
 
-Result<> check_permission(pid_t pid) {
+Result<> check_permission(pid_t pid, std::string_view command) {
   struct stat owner;
   if (::stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0)
     return fail(ErrorKind::kUsage, "there is no process {}", pid);
@@ -79,22 +79,25 @@ Result<> check_permission(pid_t pid) {
     return fail(
         ErrorKind::kRefused,
         "no permission to read the memory of process {}, which belongs to "
-        "another user; run as that user, or: sudo postflight profile "
-        "--pid {}",
-        pid, pid);
+        "another user; run as that user, or: sudo postflight {} --pid {}",
+        pid, command, pid);
   if (const char scope = ptrace_scope(); scope != '0')
-    return fail(ErrorKind::kRefused,
-                "no permission to read the memory of process {}: "
-                "kernel.yama.ptrace_scope is {}; run: sudo sysctl "
-                "kernel.yama.ptrace_scope=0, or start the program with: "
-                "postflight profile -- COMMAND",
-                pid, scope);
+    return fail(
+        ErrorKind::kRefused,
+        "no permission to read the memory of process {}: "
+        "kernel.yama.ptrace_scope is {}; run: sudo sysctl "
+        "kernel.yama.ptrace_scope=0{}",
+        pid, scope,
+        command == "profile"
+            ? ", or start the program with: postflight profile -- "
+              "COMMAND"
+            : fmt::format(", or: sudo postflight {} --pid {}", command, pid));
   return fail(ErrorKind::kRefused,
               "no permission to read the memory of process {}; in a container, "
               "start it "
-              "with --cap-add=SYS_PTRACE, else run: sudo postflight profile "
-              "--pid {}",
-              pid, pid);
+              "with --cap-add=SYS_PTRACE, else run: sudo postflight {} --pid "
+              "{}",
+              pid, command, pid);
 }
 
 }  // namespace postflight

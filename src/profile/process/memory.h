@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include <sys/types.h>
@@ -58,6 +59,7 @@ class ProcessMemory final : public Memory {
 };
 
 // Whether the memory of a process may be read; the error says what would help.
-Result<> check_permission(pid_t pid);
+// `command` is what reads it: "profile".
+Result<> check_permission(pid_t pid, std::string_view command = "profile");
 
 }  // namespace postflight

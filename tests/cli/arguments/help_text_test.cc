@@ -1,6 +1,6 @@
 #include "cli/arguments/help_text.h"
 
-#include "cli/session.h"
+#include "cli/arguments/common_options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "cli/arguments/parser.h"
 
-#include "cli/session.h"
+#include "cli/arguments/common_options.h"
 
 #include <cstdint>
 #include <optional>
