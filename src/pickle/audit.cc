@@ -2,47 +2,221 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pickle/effect.h"
+#include "pickle/parts.h"
+#include "pickle/scrutiny.h"
 
 namespace postflight {
 namespace {
 
-// No name that anybody gave is as long as this; a hostile pickle can make many
-// long ones out of few bytes.
-constexpr std::size_t kLongestName = 200;
+// Texts that name what is called are compared as far as they are shown.
+constexpr std::size_t kShortName = 200;
 
-std::string shortened(std::string_view name) {
-  if (name.size() <= kLongestName)
-    return std::string(name);
-  return fmt::format("{}… ({} bytes)", name.substr(0, kLongestName),
-                     name.size());
+bool is_text(const Value& value, std::string_view text) {
+  return (value.is(Kind::kString) || value.is(Kind::kLegacyString)) &&
+         value.text() == text;
 }
 
-std::string dotted(const Global& global) {
-  return fmt::format("{}.{}", shortened(global.module), shortened(global.name));
+// As torch and its packages write them; their readers resolve them to storages,
+// or call what is in them, which is judged as any value is.
+bool is_torch_id(const Value& id) {
+  return id.is(Kind::kTuple) && !id.items().empty() &&
+         (is_text(id.items()[0], "storage") ||
+          is_text(id.items()[0], "module") ||
+          is_text(id.items()[0], "reduce_package"));
 }
 
-struct Callable {
-  std::string name;
-  Judgement judgement;
-};
+class Auditor {
+ public:
+  Auditor(const Machine& machine, const AuditOptions& options)
+      : machine_(machine), judge_(options.is_script) {}
 
-// What is called is almost always a name. Anything else is a value that a call
-// before returned, which nobody can know without making that call, or a code
-// of Python's extension registry, which is up to the reading process.
-Callable describe(const Value& callable) {
-  switch (callable.kind()) {
-    case Kind::kGlobal:
-      return {dotted(callable.global()), judge(callable.global())};
-    case Kind::kExtension:
-      return {fmt::format("extension {}", callable.integer()), {}};
-    case Kind::kObject:
-      return {"the result of a call", {}};
-    case Kind::kPersistent:
-      return {"a persistent object", {}};
-    default:
-      return {"a plain value", {}};
+  Audit run() {
+    judge_globals();
+    judge_calls();
+    Scrutiny scrutiny = scrutinize(machine_.seen());
+    result_.doubts = std::move(scrutiny.doubts);
+    // Ids are looked at, and values walked, only where that matters.
+    if (has_rules_ || scrutiny.has_persistent_ids)
+      walk();
+    settle_rules();
+    return std::move(result_);
   }
-}
+
+ private:
+  struct Known {
+    std::size_t place = 0;
+    Judgement judgement;
+  };
+
+  // Long names are known by their addresses first: with a few bytes each they
+  // can be put together, and called, a hundred thousand times.
+  const Known& known(const Global& global) {
+    if (global.module.size() + global.name.size() > kShortName) {
+      const auto [same, is_new] =
+          long_names_.try_emplace({global.module.data(), global.name.data()});
+      if (is_new)
+        same->second = known_by_name(global);
+      return same->second;
+    }
+    return known_by_name(global);
+  }
+
+  const Known& known_by_name(const Global& global) {
+    const Judgement judgement = judge_.judge_name(global);
+    const auto [place, is_new] =
+        known_.try_emplace({dotted_name(global), judgement.trust});
+    if (is_new) {
+      place->second = {result_.globals.size(), judgement};
+      result_.globals.push_back({shown_name(global.module),
+                                 shown_name(global.name), judgement.trust,
+                                 std::string(judgement.reason)});
+      has_rules_ = has_rules_ || judgement.rule != Rule::kNone;
+    }
+    return place->second;
+  }
+
+  void judge_globals() {
+    for (const Global* const global : machine_.globals())
+      ++result_.globals[known(*global).place].uses;
+  }
+
+  void judge_calls() {
+    std::map<std::pair<const Global*, Making>, std::size_t> met;
+    for (const Object* const object : machine_.objects()) {
+      // The same name is mostly called the same way, again and again.
+      const bool is_simple = object->callable.is(Kind::kGlobal) &&
+                             object->making != Making::kTouched &&
+                             object->state_count == 0 &&
+                             object->more == nullptr;
+      if (is_simple) {
+        const Global& global = object->callable.global();
+        const auto found = met.find({&global, object->making});
+        if (found != met.end()) {
+          ++result_.calls[found->second].uses;
+          check_form(*object);
+          continue;
+        }
+        const std::size_t place = place_of_call(*object);
+        ++result_.calls[place].uses;
+        if (known(global).judgement.rule == Rule::kNone)
+          met.emplace(std::pair(&global, object->making), place);
+      } else {
+        ++result_.calls[place_of_call(*object)].uses;
+      }
+      check_form(*object);
+    }
+  }
+
+  std::size_t place_of_call(const Object& object) {
+    Effect effect = judge_.judge_call(object);
+    const auto [place, is_new] = called_.try_emplace(
+        {effect.callable, object.making, effect.trust}, result_.calls.size());
+    if (is_new)
+      result_.calls.push_back({std::move(effect.callable), object.making,
+                               effect.trust, std::string(effect.reason), 0,
+                               Value::object(&object)});
+    return place->second;
+  }
+
+  void check_form(const Object& object) {
+    if (object.making == Making::kTouched)
+      return;
+    if (!object.arguments.is(Kind::kTuple))
+      doubt("arguments_not_tuple",
+            "the arguments of a call are no tuple: CPython's reader in C "
+            "refuses that, the one in Python does not");
+    if (object.making == Making::kNewEx && !object.keywords().is(Kind::kDict))
+      doubt("keywords_not_dict",
+            "the keywords of a call are no dict: readers take that "
+            "differently");
+  }
+
+  void doubt(std::string_view kind, std::string message) {
+    if (doubted_.insert(std::string(kind)).second)
+      later_doubts_.push_back(
+          {Safety::kUnknown, std::string(kind), std::move(message), ""});
+  }
+
+  // Everything that Python would keep or hand to a call, and so not what is
+  // only called. Values that were thrown away are not met.
+  void walk() {
+    if (const Value* const root = machine_.root())
+      visit(*root);
+    for (const Object* const object : machine_.objects())
+      visit_parts(Value::object(object));
+    while (!todo_.empty()) {
+      const Value value = todo_.back();
+      todo_.pop_back();
+      visit_parts(value);
+    }
+  }
+
+  void visit(const Value& value) {
+    if (value.is(Kind::kGlobal))
+      result_.globals[known(value.global()).place].as_value = true;
+    else if (value.kind() >= Kind::kTuple)
+      todo_.push_back(value);
+  }
+
+  void visit_parts(const Value& value) {
+    const void* const identity = value.identity();
+    if (identity == nullptr || !visited_.insert(identity).second)
+      return;
+    if (value.is(Kind::kPersistent) && !is_torch_id(value.persistent_id()))
+      doubt("persistent_id",
+            "a persistent id stands for what the reading program makes of it");
+    const std::size_t count = part_count(value);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Part part = part_at(value, i);
+      // What is called is judged with the call.
+      if (part.role == Role::kCallable && part.value.is(Kind::kGlobal))
+        continue;
+      visit(part.value);
+    }
+  }
+
+  // A name whose calls were all looked into is as trusted as they are, unless
+  // it is handed on.
+  void settle_rules() {
+    for (const auto& [name, known] : known_) {
+      if (known.judgement.rule == Rule::kNone)
+        continue;
+      GlobalUse& use = result_.globals[known.place];
+      if (use.as_value) {
+        use.trust = std::max(use.trust, Trust::kUnknown);
+        continue;
+      }
+      use.trust = Trust::kPlain;
+      for (const CallUse& call : result_.calls)
+        if (call.callable == name.first)
+          use.trust = std::max(use.trust, call.trust);
+      if (use.trust != known.judgement.trust)
+        use.reason.clear();
+    }
+    for (Reason& reason : later_doubts_)
+      result_.doubts.push_back(std::move(reason));
+  }
+
+  const Machine& machine_;
+  EffectJudge judge_;
+  Audit result_;
+  std::map<std::pair<const void*, const void*>, Known> long_names_;
+  std::map<std::pair<std::string, Trust>, Known> known_;
+  std::map<std::tuple<std::string, Making, Trust>, std::size_t> called_;
+  bool has_rules_ = false;
+  std::unordered_set<std::string> doubted_;
+  std::vector<Reason> later_doubts_;
+  std::vector<Value> todo_;
+  std::unordered_set<const void*> visited_;
+};
 
 }  // namespace
 
@@ -80,58 +254,8 @@ SafetyVerdict Audit::verdict() const {
   return verdict;
 }
 
-Audit audit(const Machine& machine) {
-  Audit result;
-  // Long names are known by their addresses first: with a few bytes each they
-  // can be put together, and called, a hundred thousand times.
-  std::map<std::pair<const void*, const void*>, std::size_t> seen;
-  std::map<std::pair<std::string, Trust>, std::size_t> known;
-  const auto place_of = [&](const Global& global) {
-    const Judgement judgement = judge(global);
-    const auto [place, is_new] = known.try_emplace(
-        {dotted(global), judgement.trust}, result.globals.size());
-    if (is_new)
-      result.globals.push_back({shortened(global.module),
-                                shortened(global.name), judgement.trust,
-                                std::string(judgement.reason)});
-    return place->second;
-  };
-  for (const Global* const global : machine.globals()) {
-    if (global->module.size() + global->name.size() <= kLongestName) {
-      ++result.globals[place_of(*global)].uses;
-      continue;
-    }
-    const auto [same, is_new] =
-        seen.try_emplace({global->module.data(), global->name.data()});
-    if (is_new)
-      same->second = place_of(*global);
-    ++result.globals[same->second].uses;
-  }
-
-  std::map<std::pair<const Global*, Making>, std::size_t> met;
-  std::map<std::pair<std::string, Making>, std::size_t> called;
-  const auto place_of_call = [&](const Object& object) {
-    Callable callable = describe(object.callable);
-    const auto [place, is_new] =
-        called.try_emplace({callable.name, object.making}, result.calls.size());
-    if (is_new)
-      result.calls.push_back(
-          {std::move(callable.name), object.making, callable.judgement.trust,
-           std::string(callable.judgement.reason), 0, Value::object(&object)});
-    return place->second;
-  };
-  for (const Object* const object : machine.objects()) {
-    if (!object->callable.is(Kind::kGlobal)) {
-      ++result.calls[place_of_call(*object)].uses;
-      continue;
-    }
-    const auto [same, is_new] =
-        met.try_emplace({&object->callable.global(), object->making});
-    if (is_new)
-      same->second = place_of_call(*object);
-    ++result.calls[same->second].uses;
-  }
-  return result;
+Audit audit(const Machine& machine, const AuditOptions& options) {
+  return Auditor(machine, options).run();
 }
 
 }  // namespace postflight

@@ -18,6 +18,9 @@ struct GlobalUse {
   Trust trust = Trust::kUnknown;
   std::string reason;
   std::uint64_t uses = 0;
+  // Whether it is used otherwise than to call it: whoever gets hold of it may
+  // call it with anything.
+  bool as_value = false;
 };
 
 // One thing that Python would call, and how often. `callable` is a dotted name,
@@ -48,8 +51,15 @@ struct Audit {
   SafetyVerdict verdict() const;
 };
 
+struct AuditOptions {
+  // Whether the pickle is in a TorchScript archive, whose types are its own.
+  bool is_script = false;
+};
+
 // Audits what `machine` met in its latest load(), even if that failed: Python
-// would have got as far.
-Audit audit(const Machine& machine);
+// would have got as far. Trust is given to a call with its arguments in its
+// place, and to a name only if no call of it can do harm: a name that is handed
+// on as a value may be called with anything.
+Audit audit(const Machine& machine, const AuditOptions& options = {});
 
 }  // namespace postflight

@@ -51,6 +51,7 @@ Result<Pickle> Machine::load(Bytes bytes) {
   end_ = begin_ + bytes.size();
   protocol_ = 0;
   buffers_ = 0;
+  is_loaded_ = false;
   top_ = fence_ = stack_.get();
   memo_.clear();
   globals_.clear();
@@ -292,7 +293,7 @@ template <Machine::Pace kPace>
         fence = bottom + top->count();
         if (top == fence) [[unlikely]]
           goto underflow;
-        if (count != 0) [[likely]]
+        if (count != 0 || top[-1].kind() >= Kind::kGlobal) [[likely]]
           append(*items_of(top[-1], Kind::kList), first, count);
         continue;
       }
@@ -360,7 +361,10 @@ template <Machine::Pace kPace>
       case Opcode::kStop:
         if (below(1)) [[unlikely]]
           goto underflow;
-        return Pickle{top[-1], static_cast<std::uint64_t>(next - begin_),
+        save(next);
+        is_loaded_ = true;
+        root_ = top[-1];
+        return Pickle{root_, static_cast<std::uint64_t>(next - begin_),
                       protocol_};
       default:
         save(at);

@@ -52,6 +52,15 @@ class Machine {
   std::span<const Global* const> globals() const { return globals_; }
   std::span<const Object* const> objects() const { return objects_; }
 
+  // What the latest load() read: up to STOP, or up to the opcode at which it
+  // failed.
+  Bytes seen() const {
+    return {reinterpret_cast<const std::byte*>(begin_),
+            static_cast<std::size_t>(at_ - begin_)};
+  }
+  // The result of the latest load(); nullptr if it failed.
+  const Value* root() const { return is_loaded_ ? &root_ : nullptr; }
+
   // The stack when load() failed, split at the marks: each part but the last
   // ends with the container that the next part was meant for.
   std::vector<std::span<const Value>> unfinished() const;
@@ -134,6 +143,8 @@ class Machine {
   const std::uint8_t* end_ = nullptr;
   int protocol_ = 0;
   std::uint32_t buffers_ = 0;
+  bool is_loaded_ = false;
+  Value root_;
 
   // Grown by realloc, which remaps the pages of large stacks instead of copying
   // them. A mark takes a slot and holds the depth of the previous fence; items

@@ -20,11 +20,30 @@ enum class Trust : std::uint8_t {
 
 std::string_view trust_name(Trust trust);
 
+// How a call is judged whose effect depends on its arguments. Such a name is
+// trusted in calls that were looked into, and nowhere else: as a value, it may
+// be called later with anything.
+enum class Rule : std::uint8_t {
+  kNone,
+  kLoadsBytes,  // loads a pickle from bytes, which is judged on its own
+  kCallsFirst,  // calls its first argument
+  kCallsSecond,
+  kPartial,          // functools.partial: keeps its first argument to call it
+  kAttribute,        // getattr: as the attribute's own dotted name
+  kAttributeGetter,  // operator.attrgetter: reads attributes when called
+  kType,             // type(x), but not type(name, bases, body)
+  kIterator,         // iter(x), but not iter(callable, end)
+  kRebuilds,         // calls torch's rebuilding function, its first argument
+};
+
 struct Judgement {
   Trust trust = Trust::kUnknown;
   std::string_view reason;  // what it does, for kDangerous; else empty
+  Rule rule = Rule::kNone;
+  bool shared = false;  // as KnownName's
 };
 
+// The judgement on a name whatever it is called with.
 Judgement judge(const Global& global);
 
 }  // namespace postflight

@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         NameCase{"builtins", "getattr", Trust::kDangerous},
         NameCase{"builtins", "print", Trust::kUnknown},
         NameCase{"torch._utils", "_rebuild_tensor_v2", Trust::kTorch},
-        NameCase{"torch._utils", "_import_dotted_name", Trust::kUnknown},
+        NameCase{"torch._utils", "_import_dotted_name", Trust::kDangerous},
         NameCase{"torch", "FloatStorage", Trust::kTorch},
         NameCase{"torch", "load", Trust::kDangerous},
         NameCase{"torch.hub", "load", Trust::kDangerous},
@@ -117,7 +117,159 @@ INSTANTIATE_TEST_SUITE_P(
         NameCase{"osmosis", "join", Trust::kUnknown},
         NameCase{"subprocess", "Popen", Trust::kDangerous},
         NameCase{"__main__", "Model", Trust::kUnknown},
-        NameCase{"", "", Trust::kUnknown}));
+        NameCase{"", "", Trust::kUnknown},
+        // dotted, and handed out by a module that imports it
+        NameCase{"builtins", "eval.__call__", Trust::kDangerous},
+        NameCase{"builtins", "list.__class__", Trust::kDangerous},
+        NameCase{"torch", "utils.collect_env.run", Trust::kDangerous},
+        NameCase{"torch.serialization", "os.system", Trust::kDangerous},
+        NameCase{"torch.serialization", "os", Trust::kDangerous},
+        NameCase{"pathlib", "Path.unlink", Trust::kUnknown},
+        NameCase{"zoneinfo", "ZoneInfo._unpickle", Trust::kPlain},
+        NameCase{"m", "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r", Trust::kDangerous},
+        // Python 2's names
+        NameCase{"copy_reg", "_reconstructor", Trust::kPlain},
+        NameCase{"exceptions", "ValueError", Trust::kPlain},
+        NameCase{"commands", "getoutput", Trust::kDangerous},
+        NameCase{"__builtin__", "reduce", Trust::kDangerous},
+        NameCase{"cPickle", "loads", Trust::kDangerous},
+        NameCase{"urllib", "urlopen", Trust::kDangerous},
+        NameCase{"urlparse", "ParseResult", Trust::kPlain},
+        // by function, not by module
+        NameCase{"uuid", "UUID", Trust::kPlain},
+        NameCase{"uuid", "_get_command_stdout", Trust::kDangerous},
+        NameCase{"imaplib", "IMAP4_stream", Trust::kDangerous},
+        NameCase{"logging.config", "listen", Trust::kDangerous},
+        NameCase{"logging", "FileHandler", Trust::kDangerous},
+        NameCase{"logging", "Handler", Trust::kUnknown},
+        NameCase{"numpy.f2py.crackfortran", "getlincoef", Trust::kDangerous},
+        NameCase{"torch.utils.collect_env", "run", Trust::kDangerous},
+        NameCase{"zipimport", "zipimporter", Trust::kDangerous},
+        NameCase{"atexit", "register", Trust::kDangerous},
+        NameCase{"pandas", "read_pickle", Trust::kDangerous},
+        NameCase{"hydra.utils", "instantiate", Trust::kDangerous},
+        NameCase{"subprocess", "CalledProcessError", Trust::kPlain},
+        NameCase{"http.client", "RemoteDisconnectedError", Trust::kUnknown},
+        // not by a prefix or a suffix
+        NameCase{"__torch__evil", "f", Trust::kUnknown},
+        NameCase{"__torch__.evil", "f", Trust::kUnknown},
+        NameCase{"numpy.dtypes", "Float64DType", Trust::kPlain},
+        NameCase{"numpy.dtypes", "EvilDType", Trust::kUnknown},
+        NameCase{"builtins", "di", Trust::kUnknown}));
+
+struct EffectCase {
+  const char* assembly;
+  Safety safety;
+};
+
+class EffectOf : public testing::TestWithParam<EffectCase> {};
+
+TEST_P(EffectOf, Call) {
+  EXPECT_EQ(audited(GetParam().assembly).audit.verdict().safety(),
+            GetParam().safety)
+      << GetParam().assembly;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, EffectOf,
+    testing::Values(
+        // a callable as an argument is a call in waiting
+        EffectCase{"GLOBAL 'functools' 'partial' GLOBAL 'builtins' 'int' "
+                   "TUPLE1 REDUCE STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'functools' 'partial' GLOBAL 'm' 'f' TUPLE1 REDUCE "
+                   "STOP",
+                   Safety::kRunsCode},
+        EffectCase{"GLOBAL 'functools' 'partial' GLOBAL 'builtins' 'int' "
+                   "TUPLE1 REDUCE MARK GLOBAL 'builtins' 'getattr' EMPTY_TUPLE "
+                   "EMPTY_DICT NONE TUPLE BUILD STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'functools' 'reduce' GLOBAL 'operator' 'or_' "
+                   "GLOBAL 'builtins' 'int' GLOBAL 'builtins' 'str' TUPLE2 "
+                   "TUPLE2 REDUCE STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'functools' 'reduce' GLOBAL 'operator' 'attrgetter' "
+                   "EMPTY_LIST TUPLE2 REDUCE STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'builtins' 'map' GLOBAL 'builtins' 'str' EMPTY_LIST "
+                   "TUPLE2 REDUCE STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'builtins' 'map' GLOBAL 'os' 'system' EMPTY_LIST "
+                   "TUPLE2 REDUCE STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'torch.storage' '_load_from_bytes' STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'operator' 'attrgetter' UNICODE 'a.b' TUPLE1 REDUCE "
+                   "STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'operator' 'attrgetter' UNICODE 'a.__globals__' "
+                   "TUPLE1 REDUCE STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'operator' 'methodcaller' UNICODE 'a' TUPLE1 REDUCE "
+                   "STOP",
+                   Safety::kDangerous},
+        // members of enumerations, and attributes of unknown classes
+        EffectCase{"GLOBAL 'builtins' 'getattr' GLOBAL 're' 'RegexFlag' "
+                   "UNICODE 'IGNORECASE' TUPLE2 REDUCE STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'builtins' 'getattr' GLOBAL 'mmengine' 'Config' "
+                   "UNICODE 'fromfile' TUPLE2 REDUCE STOP",
+                   Safety::kRunsCode},
+        EffectCase{"GLOBAL 'builtins' 'getattr' GLOBAL 'pathlib' 'Path' "
+                   "UNICODE 'unlink' TUPLE2 REDUCE STOP",
+                   Safety::kRunsCode},
+        EffectCase{"GLOBAL 'builtins' 'getattr' GLOBAL 'builtins' 'list' "
+                   "UNICODE '__class__' TUPLE2 REDUCE STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'builtins' 'getattr' GLOBAL 'zoneinfo' 'ZoneInfo' "
+                   "UNICODE '_unpickle' TUPLE2 REDUCE UNICODE 'UTC' NEWTRUE "
+                   "TUPLE2 REDUCE STOP",
+                   Safety::kSafe},
+        // what a class, a function or everybody's value is changed to
+        EffectCase{"GLOBAL 'collections' 'Counter' NONE EMPTY_DICT TUPLE2 "
+                   "BUILD STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'builtins' 'type' GLOBAL 'collections' 'Counter' "
+                   "EMPTY_TUPLE REDUCE TUPLE1 REDUCE NONE EMPTY_DICT TUPLE2 "
+                   "BUILD STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'logging' 'getLogger' UNICODE 'a' TUPLE1 REDUCE "
+                   "STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'logging' 'getLogger' UNICODE 'a' TUPLE1 REDUCE "
+                   "EMPTY_DICT BUILD STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'collections' 'OrderedDict' EMPTY_TUPLE REDUCE "
+                   "EMPTY_DICT UNICODE 'extend' GLOBAL 'builtins' 'list' "
+                   "SETITEM BUILD STOP",
+                   Safety::kRunsCode},
+        EffectCase{"GLOBAL 'collections' 'OrderedDict' EMPTY_TUPLE REDUCE "
+                   "EMPTY_DICT UNICODE 'kind' GLOBAL 'builtins' 'list' "
+                   "SETITEM BUILD STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'builtins' 'type' BININT1 1 TUPLE1 REDUCE STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'builtins' 'type' UNICODE 'X' EMPTY_TUPLE "
+                   "EMPTY_DICT TUPLE3 REDUCE STOP",
+                   Safety::kRunsCode},
+        // torch's
+        EffectCase{"GLOBAL 'torch._tensor' '_rebuild_from_type_v2' GLOBAL "
+                   "'torch._utils' '_rebuild_tensor_v2' GLOBAL 'torch' "
+                   "'Tensor' EMPTY_TUPLE TUPLE3 REDUCE STOP",
+                   Safety::kSafe},
+        EffectCase{"GLOBAL 'torch._tensor' '_rebuild_from_type_v2' GLOBAL "
+                   "'builtins' 'type' GLOBAL 'torch' 'Tensor' EMPTY_TUPLE "
+                   "TUPLE3 REDUCE STOP",
+                   Safety::kRunsCode},
+        EffectCase{"UNICODE 'storage' GLOBAL 'torch' 'FloatStorage' TUPLE2 "
+                   "BINPERSID STOP",
+                   Safety::kSafe},
+        EffectCase{"UNICODE 'mine' BINPERSID STOP", Safety::kUnknown},
+        // what readers take differently
+        EffectCase{"GLOBAL 'builtins' 'list' EMPTY_LIST REDUCE STOP",
+                   Safety::kUnknown},
+        EffectCase{"GLOBAL 'builtins' 'list' MARK APPENDS STOP",
+                   Safety::kRunsCode}));
 
 TEST(Audit, ShortensNamesThatNobodyWouldGive) {
   const std::string name(1000, 'x');

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
+
+#include "pickle/nested.h"
 
 namespace postflight {
 namespace {
@@ -17,22 +20,26 @@ bool is_zero(std::byte byte) {
 
 constexpr std::string_view kNestedLoader = "torch.storage._load_from_bytes";
 
-bool is_nested_load(const Object& object) {
-  return object.callable.is(Kind::kGlobal) &&
-         object.callable.global().module == "torch.storage" &&
-         object.callable.global().name == "_load_from_bytes";
+// The folders of TorchScript archives, whose constants are a pickle of their
+// own: torch.load hands such an archive to the reader in C++.
+std::set<std::string, std::less<>> script_folders(
+    const std::vector<PickleStream>& streams) {
+  constexpr std::string_view kConstants = "/constants.pkl";
+  std::set<std::string, std::less<>> folders;
+  for (const PickleStream& stream : streams)
+    if (stream.where.ends_with(kConstants))
+      folders.insert(
+          stream.where.substr(0, stream.where.size() - kConstants.size() + 1));
+  return folders;
 }
 
-// The bytes that such a call would load; empty if only Python could tell.
-std::optional<std::string_view> nested_bytes(const Object& object) {
-  if (!object.arguments.is(Kind::kTuple) ||
-      object.arguments.items().size() != 1)
-    return std::nullopt;
-  // Protocols before 3 have no bytes; they spell them as an encoded string.
-  const Value& argument = object.arguments.items().front();
-  if (argument.is(Kind::kBytes) || argument.is(Kind::kLegacyString))
-    return argument.text();
-  return std::nullopt;
+bool is_in_any(const std::set<std::string, std::less<>>& folders,
+               std::string_view where) {
+  for (std::size_t end = where.find('/'); !folders.empty() && end != where.npos;
+       end = where.find('/', end + 1))
+    if (folders.contains(where.substr(0, end + 1)))
+      return true;
+  return false;
 }
 
 // Values may take 64 times the deflated size, not the inflated one, or a
@@ -97,11 +104,14 @@ void PickleFile::load_streams(PickleStreams found, std::uint32_t depth) {
   // Moving the streams into the vector does not move their bytes.
   streams_.push_back(std::move(found));
   const std::size_t place = streams_.size() - 1;
+  const auto scripts = script_folders(streams_[place].streams);
   for (std::size_t i = 0; i < streams_[place].streams.size(); ++i)
-    load_stream(streams_[place].streams[i], depth);
+    load_stream(streams_[place].streams[i],
+                is_in_any(scripts, streams_[place].streams[i].where), depth);
 }
 
-void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
+void PickleFile::load_stream(const PickleStream& stream, bool is_script,
+                             std::uint32_t depth) {
   // load_nested() may grow streams_ and move `stream` away.
   const std::string where = stream.where;
   const std::optional<std::uint64_t> start = stream.offset;
@@ -134,7 +144,7 @@ void PickleFile::load_stream(const PickleStream& stream, std::uint32_t depth) {
     loaded.where = where;
     if (start)
       loaded.offset = *start + at;
-    loaded.audit = audit(machine_);
+    loaded.audit = audit(machine_, {.is_script = is_script});
     if (read) {
       loaded.pickle = *read;
       loaded.bytes = rest.first(read->size);
@@ -165,26 +175,36 @@ void PickleFile::stop_at(const std::string& where, std::uint64_t at) {
 void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
   // Collected first, as loading them makes the machine forget its objects. One
   // text can be loaded many times.
-  std::vector<std::string_view> texts;
+  std::vector<NestedPickle> texts;
   std::set<const char*> met;
   bool all_seen = true;
   for (const Object* const object : machine_.objects()) {
     if (!is_nested_load(*object))
       continue;
-    const std::optional<std::string_view> bytes = nested_bytes(*object);
-    if (!bytes)
+    const std::optional<NestedPickle> nested = nested_pickle(*object);
+    if (!nested)
       all_seen = false;
-    else if (met.insert(bytes->data()).second)
-      texts.push_back(*bytes);
+    else if (met.insert(nested->text.data()).second)
+      texts.push_back(*nested);
   }
 
   const std::size_t first = pickles.size();
   const std::string outer = pickles[parent].where;
   std::uint64_t number = 0;
-  for (const std::string_view text : texts) {
+  for (const NestedPickle& nested : texts) {
+    Contents contents{as_bytes(nested.text), {}};
+    if (nested.is_encoded) {
+      const std::optional<std::string> bytes = nested.bytes();
+      if (!bytes || bytes->empty()) {
+        all_seen = false;
+        continue;
+      }
+      const Bytes decoded = as_bytes(*bytes);
+      contents.inflated.assign(decoded.begin(), decoded.end());
+    }
     Result<PickleStreams> found =
         depth + 1 < limits_.max_nesting
-            ? find_pickle_streams(as_bytes(text), limits_, allowance_)
+            ? find_pickle_streams(contents.bytes(), limits_, allowance_)
             : fail(ErrorKind::kRefused, "too deep");
     if (!found) {
       all_seen = false;
@@ -196,6 +216,7 @@ void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
       stream.where = stream.where.empty() ? place : place + ": " + stream.where;
       stream.offset.reset();
     }
+    found->owned.push_back(std::move(contents));
     load_streams(std::move(*found), depth + 1);
   }
   if (number == 0 || !all_seen || too_many_)
@@ -206,7 +227,7 @@ void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
   if (!all_seen)
     return;
   for (GlobalUse& use : pickles[parent].audit.globals)
-    if (use.module + "." + use.name == kNestedLoader)
+    if (use.module + "." + use.name == kNestedLoader && !use.as_value)
       use.trust = Trust::kTorch;
   for (CallUse& use : pickles[parent].audit.calls)
     if (use.callable == kNestedLoader)

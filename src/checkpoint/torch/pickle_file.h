@@ -50,7 +50,8 @@ class PickleFile {
   PickleFile(std::uint64_t file_size, const Limits& limits);
 
   void load_streams(PickleStreams streams, std::uint32_t depth);
-  void load_stream(const PickleStream& stream, std::uint32_t depth);
+  void load_stream(const PickleStream& stream, bool is_script,
+                   std::uint32_t depth);
   void stop_at(const std::string& where, std::uint64_t at);
   // Reads the pickles that calls of torch.storage._load_from_bytes hold.
   void load_nested(std::size_t parent, std::uint32_t depth);

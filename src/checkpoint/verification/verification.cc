@@ -65,7 +65,8 @@ void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
 void verify_code(const Checkpoint& checkpoint, Verification& result) {
   for (const DataFile* const file : checkpoint.files())
     for (const auto& machine : file->machines) {
-      const Audit found = audit(*machine);
+      const Audit found = audit(
+          *machine, {.is_script = checkpoint.format() == Format::kTorchScript});
       if (!found.runs_code())
         continue;
       const auto worst =

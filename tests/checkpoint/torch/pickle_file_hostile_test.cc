@@ -138,7 +138,8 @@ TEST(PickleFile, KnowsNoOffsetInsideAnInflatedArchive) {
 TEST(PickleFile, LoadsANestedPickleOnceHoweverOftenItIsLoaded) {
   const std::string bytes =
       "\x80\x03(ctorch.storage\n_load_from_bytes\nq\x01"
-      "C\x04\x80\x02N.\x85q\x02" +
+      "0C\x04\x80\x02N.\x85q\x02"
+      "0" +
       times(100, "h\x01h\x02R") + "l.";
   const Result<PickleFile> file = read(bytes);
   ASSERT_TRUE(file);
