@@ -30,6 +30,7 @@ struct TraceOptions {
   std::vector<std::string> logs;
   std::string sqlite;
   bool all = false;
+  bool why = false;
   bool nodes = false;
   bool strict = false;
 };
@@ -115,7 +116,8 @@ Result<> write_answer(const JobEvidence& evidence,
     write_rank_report(job, verdict, rank, session.terminal(), out);
   } else {
     const std::string given = fmt::format("{}", fmt::join(evidence.dumps, " "));
-    write_trace(job, verdict, {.all = options.all, .source = given},
+    write_trace(job, verdict,
+                {.all = options.all, .why = options.why, .source = given},
                 session.terminal(), out);
   }
   return {};
@@ -178,6 +180,9 @@ Command trace_command() {
                          "Also write all entries to an SQLite database");
         arguments.force();
         arguments.flag("--all", options->all, "Show all rows and findings");
+        arguments.flag("--why", options->why,
+                       "Show what the ranks at fault would have had to do for "
+                       "the others to go on, by a replay");
         arguments.flag(
             "--nodes", options->nodes,
             "Print only the hosts of the ranks at fault, one per line");

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "flight/diagnosis/case.h"
+#include "flight/diagnosis/proof.h"
 #include "flight/diagnosis/rules.h"
 
 namespace postflight {
@@ -86,6 +87,9 @@ Verdict diagnose(const Matching& matching, const Context& context) {
   const Case facts(matching, context);
   Verdict verdict = judge(facts);
   verdict.pending = matching.any_pending();
+  verdict.why = prove(facts, verdict);
+  if (verdict.confidence == Confidence::kCertain && !is_proven(verdict))
+    verdict.confidence = Confidence::kLikely;
   verdict.ranks = rank_statuses(facts, verdict);
   add_findings(facts, verdict);
   return verdict;

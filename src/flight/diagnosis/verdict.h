@@ -91,6 +91,24 @@ struct RankStatus {
   bool stale = false;  // others prove that its dump is older than theirs
 };
 
+// That a rank is at fault, as far as it can be proven by replaying the job with
+// the smallest change of what that rank did: proof.h.
+struct Proof {
+  Rank culprit;
+  std::string change;  // "joined all_reduce #45 of dp_0"
+  bool alone = true;   // false: with the changes of the others at fault
+  // The other ranks that wait and would not without that change, and those that
+  // would still wait. Sorted.
+  std::vector<Rank> released;
+  std::vector<Rank> waiting;
+  // Those that go on even if nothing is changed, though they wait.
+  std::vector<Rank> unexplained;
+  // The number at which those that are released wait next in that group.
+  std::optional<std::int64_t> next;
+  // Everybody goes on, and somebody would not without that change.
+  bool supported = false;
+};
+
 struct Verdict {
   VerdictKind kind = VerdictKind::kHealthy;
   Confidence confidence = Confidence::kCertain;
@@ -101,6 +119,7 @@ struct Verdict {
   std::string operation;
   std::optional<std::int64_t> sequence;
   std::vector<Evidence> evidence;
+  std::vector<Proof> why;         // of the first culprits, in their order
   std::vector<RankStatus> ranks;  // one for each of Job::world()
   std::vector<Finding> findings;  // further ones, and those of the job
   bool pending = false;           // whether any operation was in progress

@@ -71,6 +71,20 @@ void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
   write_text_or_null("operation", verdict.operation, json);
   json.field("sequence", verdict.sequence);
   json.field("pending", verdict.pending);
+  json.array("why");
+  for (const Proof& proof : verdict.why) {
+    json.object();
+    json.field("culprit", proof.culprit.value);
+    json.field("change", proof.change);
+    json.field("alone", proof.alone);
+    json.array("released", proof.released, &Rank::value);
+    json.array("still_waiting", proof.waiting, &Rank::value);
+    json.array("unexplained", proof.unexplained, &Rank::value);
+    json.field("next", proof.next);
+    json.field("supported", proof.supported);
+    json.end();
+  }
+  json.end();
   json.array("evidence");
   for (const Evidence& evidence : verdict.evidence) {
     json.object();

@@ -17,6 +17,7 @@
 #include "flight/model/rank_set.h"
 #include "report/finding_text.h"
 #include "report/flight/entry_text.h"
+#include "report/flight/proof_text.h"
 #include "report/wrapped.h"
 
 namespace postflight {
@@ -382,6 +383,8 @@ void write_trace(const Job& job, const Verdict& verdict,
                        wrapped(hosts, 13, terminal.width, 13));
   for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
     write_culprit(job, verdict, verdict.culprits[i], terminal, out);
+  if (options.why)
+    write_proofs(verdict, terminal, out);
   if (const std::int64_t begin = hang_began(job, verdict);
       begin != 0 && verdict.stands())
     out += fmt::format("\n  waiting since {}\n", time_label(begin));

@@ -11,6 +11,7 @@ namespace postflight {
 
 struct TraceReportOptions {
   bool all = false;         // show all rows and findings
+  bool why = false;         // show the proofs
   std::string_view source;  // the user's arguments, for the next command
 };
 
