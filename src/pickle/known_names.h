@@ -1,13 +1,42 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
-
-#include "pickle/trust.h"
 
 namespace postflight {
 
-// The table of names: what importing and calling each would mean.
+// What importing and calling a name would mean. Python's pickle imports every
+// name it meets and calls what the stream tells it to, so anything that is
+// neither plain data nor one of torch's own rebuilding functions is code of
+// somebody's choice.
+enum class Trust : std::uint8_t {
+  kPlain,      // builds plain values: containers, dates, paths, arrays
+  kTorch,      // rebuilds tensors and torch's checkpoint records
+  kUnknown,    // a class or function we know nothing about
+  kDangerous,  // known to run programs, evaluate source or touch files
+};
+
+// How a call is judged whose effect depends on its arguments. Such a name is
+// trusted in calls that were looked into, and nowhere else: as a value, it may
+// be called later with anything.
+enum class Rule : std::uint8_t {
+  kNone,
+  kLoadsBytes,  // loads a pickle from bytes, which is judged on its own
+  kCallsFirst,  // calls its first argument
+  kCallsSecond,
+  kPartial,          // functools.partial: keeps its first argument to call it
+  kAttribute,        // getattr: as the attribute's own dotted name
+  kAttributeGetter,  // operator.attrgetter: reads attributes when called
+  kType,             // type(x), but not type(name, bases, body)
+  kIterator,         // iter(x), but not iter(callable, end)
+  kRebuilds,         // calls torch's rebuilding function, its first argument
+};
+
+// The table of names, by module. A name is plain or torch's only if no call of
+// it, with arguments made of such names and of data, can run code, open a file
+// or import by name; where that depends on the arguments the row has a rule.
+// Names are public facts about CPython, numpy, torch and other packages.
 struct KnownName {
   Trust trust = Trust::kUnknown;
   Rule rule = Rule::kNone;
@@ -16,12 +45,59 @@ struct KnownName {
   bool shared = false;
 };
 
+struct NameRow {
+  std::string_view module;
+  std::string_view
+      names;  // separated by spaces; kEveryName: in submodules, too
+  KnownName known;
+};
+constexpr std::string_view kEveryName = "*";
+
+// The rows, one file for each.
+std::span<const NameRow> standard_names();   // Python's library
+std::span<const NameRow> dangerous_names();  // what else is in it
+std::span<const NameRow> torch_names();
+std::span<const NameRow> package_names();  // numpy and others
+
 // The row for exactly this name, else the row for everything in a module or a
 // package; nullptr if there is none.
 const KnownName* known_name(std::string_view module, std::string_view name);
 
-// What Python 3 imports instead when a pickle of protocol 2 or lower refers to
-// a name of Python 2's library; the same name if it is not renamed.
-Global renamed(const Global& global);
+// Whether `name` is one of `words`, which are separated by spaces.
+bool has_word(std::string_view words, std::string_view name);
+
+// For the tables.
+namespace known {
+
+inline constexpr KnownName kPlain{Trust::kPlain, Rule::kNone, {}};
+// Returns something that is not new: one of its arguments, a class, or a value
+// that the whole process shares.
+inline constexpr KnownName kPlainShared{Trust::kPlain, Rule::kNone, {}, true};
+inline constexpr KnownName kTorch{Trust::kTorch, Rule::kNone, {}};
+
+inline constexpr KnownName kUnknown{};
+
+constexpr KnownName does(std::string_view effect, Rule rule = Rule::kNone) {
+  return {Trust::kDangerous, rule, effect};
+}
+constexpr KnownName depends(Rule rule) {
+  return {Trust::kUnknown, rule, {}};
+}
+
+inline constexpr KnownName kRunsPrograms = does("runs programs");
+inline constexpr KnownName kEvaluates = does("evaluates Python source");
+inline constexpr KnownName kTouchesFiles =
+    does("reads, writes or deletes files");
+inline constexpr KnownName kNetwork = does("talks to the network");
+inline constexpr KnownName kReaches = does("reaches any function by its name");
+inline constexpr KnownName kCalls = does("calls the function that it is given");
+inline constexpr KnownName kRegisters =
+    does("registers functions that are called later");
+inline constexpr KnownName kLoadsPickles = does("loads another pickle");
+inline constexpr KnownName kNativeCode = does("runs native code");
+inline constexpr KnownName kProcess =
+    does("changes or ends the running process");
+
+}  // namespace known
 
 }  // namespace postflight

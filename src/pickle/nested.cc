@@ -11,7 +11,7 @@ bool is_global(const Value& value, std::string_view module,
          value.global().name == name;
 }
 
-bool is_text(const Value& value) {
+bool is_string(const Value& value) {
   return value.is(Kind::kString) || value.is(Kind::kLegacyString);
 }
 
@@ -25,7 +25,7 @@ bool is_encoding(const Object& object) {
       object.more != nullptr)
     return false;
   const auto items = object.arguments.items();
-  return items[0].is(Kind::kString) && is_text(items[1]) &&
+  return items[0].is(Kind::kString) && is_string(items[1]) &&
          (items[1].text() == "latin1" || items[1].text() == "latin-1");
 }
 

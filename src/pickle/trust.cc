@@ -4,12 +4,13 @@
 #include <array>
 #include <string>
 
-#include "pickle/known_names.h"
+#include "pickle/renaming.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::string_view kReaches = "reaches any function by its name";
+constexpr std::string_view kReachesAnything =
+    "reaches any function by its name";
 
 // Modules that others import and thus hand out as attributes.
 constexpr std::array<std::string_view, 24> kHandedOut = {
@@ -33,7 +34,7 @@ Judgement judge_plain_name(std::string_view module, std::string_view name) {
   const Judgement known = judgement_of(known_name(module, name));
   if (known.trust == Trust::kUnknown && known.rule == Rule::kNone &&
       is_handed_out(name))
-    return {Trust::kDangerous, kReaches};
+    return {Trust::kDangerous, kReachesAnything};
   return known;
 }
 
@@ -51,7 +52,7 @@ Judgement judge_dotted_name(std::string_view module, std::string_view name) {
     const std::size_t dot = rest.find('.');
     const std::string_view first = rest.substr(0, dot);
     if (first.starts_with("__") || is_handed_out(first))
-      return {Trust::kDangerous, kReaches};
+      return {Trust::kDangerous, kReachesAnything};
     for (const std::string_view owner : {std::string_view(path), before})
       if (const Judgement found = judge_plain_name(owner, first);
           found.trust == Trust::kDangerous)
@@ -62,7 +63,7 @@ Judgement judge_dotted_name(std::string_view module, std::string_view name) {
     before = first;
     rest = rest.substr(dot + 1);
   }
-  return {Trust::kDangerous, kReaches};
+  return {Trust::kDangerous, kReachesAnything};
 }
 
 Judgement judge_exactly(const Global& global) {
