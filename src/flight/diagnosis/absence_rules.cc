@@ -17,6 +17,8 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   if (idle.empty())
     return std::nullopt;
   const Wait& wait = *main_wait(facts, idle);
+  if (!stands(facts, wait, idle))
+    return std::nullopt;
   Verdict verdict;
   verdict.kind = VerdictKind::kNeverJoined;
   verdict.culprits = ranks_at(facts, idle);
@@ -25,7 +27,7 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   const std::size_t members = facts.matching.lanes(wait.group).size();
   verdict.confidence = lasted(facts, wait) && idle.size() * 2 < members &&
                                facts.job.group(wait.group).configured &&
-                               facts.motion.behind_count == 0
+                               facts.motion.early_count == 0
                            ? Confidence::kCertain
                            : Confidence::kLikely;
   const bool together =
@@ -43,12 +45,33 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   return verdict;
 }
 
+namespace {
+
+// Whether all ranks wait, and for nobody but those without a dump, in an
+// operation that the job is seldom asked in by chance.
+bool explains_all(const Case& facts, const Wait& wait) {
+  for (const WaitRoot& root : facts.graph.roots)
+    if (root.kind != WaitRoot::Kind::kUnknown)
+      return false;
+  for (const RankDump& dump : facts.job.ranks)
+    // What failed in gloo looks like what is done.
+    if (dump.complete && facts.graph.idle(facts.graph.place(dump.rank)) &&
+        (dump.entries.empty() ||
+         facts.matching.completes(dump.entries[dump.entries.size() - 1])))
+      return false;
+  return !usually_waits(facts, wait);
+}
+
+}  // namespace
+
 std::optional<Verdict> blame_unknown(const Case& facts) {
   const std::vector<std::uint32_t> unknown =
       roots_of(facts, WaitRoot::Kind::kUnknown);
   if (unknown.empty())
     return std::nullopt;
   const Wait& wait = *main_wait(facts, unknown);
+  if (!stands(facts, wait, {}) && !explains_all(facts, wait))
+    return std::nullopt;
   const std::vector<Rank> waiting = facts.graph.waiting_for(unknown);
   Verdict verdict;
   verdict.kind = VerdictKind::kNoDump;

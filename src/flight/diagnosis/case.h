@@ -17,7 +17,7 @@ struct Case {
       : job(matched.job()),
         matching(matched),
         motion(find_motion(matched)),
-        graph(make_wait_graph(matching)),
+        graph(make_wait_graph(matching, motion)),
         divergences(find_divergences(matching, context)) {}
 
   const Job& job;

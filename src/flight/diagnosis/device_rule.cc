@@ -19,7 +19,7 @@ bool left_behind(const Case& facts, const Wait& wait) {
   return facts.matching.completes(entry) && facts.needs_all(wait) &&
          !wait.done.empty() &&
          wait.done.size() + wait.waiting.size() == members &&
-         wait.waiting.size() * 2 <= members && !is_moving(facts, wait) &&
+         wait.waiting.size() * 2 <= members && stands(facts, wait, {}) &&
          std::ranges::none_of(wait.done, [&](std::uint32_t rank) {
            return facts.graph.idle(rank);
          });
@@ -42,8 +42,8 @@ struct Stall {
 
 std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
   // Completion times of one rank are compared with those of others, whose
-  // watchdogs look at other moments.
-  constexpr std::int64_t kMargin = 5'000'000;
+  // watchdogs look at other moments and whose clocks were compared by that.
+  constexpr std::int64_t kMargin = kWatchdogPoll;
   std::vector<Rank> started;
   std::vector<Rank> scheduled;
   std::vector<Rank> late;
@@ -53,14 +53,19 @@ std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
     if (const Slot* const slot = lane.find(wait.sequence)) {
       const Entry entry = lane.dump->entries[slot->closing];
       if (slot->done && !slot->weak && entry.retired)
-        peers_done = std::max(peers_done, entry.completed);
+        peers_done = std::max(
+            peers_done, elapsed(facts.motion.offsets[static_cast<std::size_t>(
+                                    lane.dump - facts.job.ranks.data())],
+                                entry.completed));
     }
   for (const Lane& lane : lanes) {
     const Slot* const slot = lane.find(wait.sequence);
-    if (slot == nullptr || slot->done || lane.stale)
+    if (slot == nullptr || slot->done)
       continue;
     const auto index =
         static_cast<std::size_t>(lane.dump - facts.job.ranks.data());
+    if (facts.motion.early[index])
+      continue;
     const Entry entry = lane.dump->entries[slot->closing];
     if (!facts.matching.completes(entry))
       continue;
@@ -69,10 +74,12 @@ std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
     else if (facts.matching.has_starts(index))
       scheduled.push_back(lane.rank);
     if (peers_done > 0 &&
-        elapsed(peers_done, facts.matching.latest_completion(index)) > kMargin)
+        elapsed(peers_done, elapsed(facts.motion.offsets[index],
+                                    facts.matching.latest_completion(index))) >
+            kMargin)
       late.push_back(lane.rank);
   }
-  if (!started.empty() && !scheduled.empty())
+  if (!started.empty() && !scheduled.empty() && stands(facts, wait, {}))
     return Stall{&wait, std::move(scheduled), started.size()};
   if (late.empty() && left_behind(facts, wait))
     late = ranks_of(facts, wait);

@@ -52,9 +52,8 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
     RankStatus one;
     one.rank = rank;
     const RankDump* const dump = facts.job.find(rank);
-    one.stale = dump != nullptr &&
-                facts.matching.stale(
-                    static_cast<std::size_t>(dump - facts.job.ranks.data()));
+    one.stale = dump != nullptr && facts.motion.early[static_cast<std::size_t>(
+                                       dump - facts.job.ranks.data())] != 0;
     if (dump == nullptr) {
       one.state = RankState::kNoDump;
     } else if (!graph.waits_of[place].empty()) {

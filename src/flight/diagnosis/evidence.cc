@@ -1,8 +1,6 @@
 #include "flight/diagnosis/evidence.h"
 
 #include <algorithm>
-#include <limits>
-#include <set>
 
 #include "flight/model/entry.h"
 
@@ -12,11 +10,6 @@ namespace {
 std::int64_t created(const Case& facts, const Wait::Waiter& waiter) {
   return facts.job.find(facts.graph.world[waiter.rank])
       ->entries.created(waiter.entry);
-}
-
-std::int64_t number_after(std::int64_t sequence) {
-  return sequence == std::numeric_limits<std::int64_t>::max() ? sequence
-                                                              : sequence + 1;
 }
 
 }  // namespace
@@ -88,34 +81,185 @@ void add_last(const Case& facts, const std::vector<Rank>& ranks,
     }
 }
 
-bool lasted(const Case& facts, const Wait& wait) {
-  std::int64_t begin = 0;
-  for (const Wait::Waiter& waiter : wait.waiting)
-    begin = std::max(begin, created(facts, waiter));
-  std::int64_t latest = 0;
-  for (std::size_t i = 0; i < facts.job.ranks.size(); ++i)
-    latest = std::max(latest, facts.matching.latest(i));
-  // Longer than anything that ended, and longer than hosts' clocks differ where
-  // they are kept in step.
-  const std::int64_t longest = facts.motion.longest_ns;
-  return elapsed(begin, latest) > 2 * kNanosecondsPerSecond &&
-         elapsed(begin, latest) / 3 > longest;
+namespace {
+
+std::size_t place_in_job(const Case& facts, std::uint32_t rank) {
+  return static_cast<std::size_t>(facts.job.find(facts.graph.world[rank]) -
+                                  facts.job.ranks.data());
 }
 
-bool is_moving(const Case& facts, const Wait& wait) {
-  std::set<std::int64_t> fronts;
-  bool sure = false;
-  for (const Lane& lane : facts.matching.lanes(wait.group)) {
-    if (lane.dump == nullptr || lane.stale)
+// In less than that part of its time a job is hardly ever asked by chance.
+constexpr double kRare = 0.06;
+constexpr double kRareInGloo = 0.2;
+// So many of the group's operations tell how its ranks used to come.
+constexpr std::size_t kPast = 64;
+
+// How a group used to spend its time, after watchdogs had noticed the operation
+// before.
+struct GroupPast {
+  // The part in which its last members, so many or a quarter of them, had not
+  // all come to an operation; 1 if that is not known.
+  double absent = 1;
+  // The part in which all had come and waited for its end; 0 if not known.
+  double waiting = 0;
+};
+
+GroupPast past_of(const Case& facts, GroupId group, std::size_t absent) {
+  std::vector<const Lane*> lanes;
+  const Lane* shortest = nullptr;
+  for (const Lane& lane : facts.matching.lanes(group)) {
+    if (lane.dump == nullptr || lane.slots.empty() ||
+        facts.motion.early[static_cast<std::size_t>(lane.dump -
+                                                    facts.job.ranks.data())])
       continue;
-    const Slot* const front = lane.first_pending();
-    fronts.insert(front != nullptr ? front->sequence
-                                   : number_after(lane.last_enqueued));
-    const Slot* const slot = lane.find(wait.sequence);
-    sure |= slot != nullptr && slot->done && !slot->weak &&
-            facts.matching.completes(lane.dump->entries[slot->closing]);
+    lanes.push_back(&lane);
+    if (shortest == nullptr || lane.last_enqueued < shortest->last_enqueued)
+      shortest = &lane;
   }
-  return sure && fronts.size() > 2;
+  if (lanes.size() < 2 || absent >= lanes.size())
+    return {};
+  const std::size_t before =
+      lanes.size() - 1 - std::max(absent, (lanes.size() + 3) / 4);
+  std::vector<std::int64_t> offsets;
+  for (const Lane* lane : lanes)
+    offsets.push_back(facts.motion.offsets[static_cast<std::size_t>(
+        lane->dump - facts.job.ranks.data())]);
+  GroupPast past{.absent = 0, .waiting = 0};
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::size_t used = 0;
+  std::vector<std::int64_t> came(lanes.size());
+  const std::size_t count = shortest->slots.size();
+  std::int64_t ended = 0;  // the operation before was noticed by all
+  for (std::size_t i = count > kPast ? count - kPast : 0; i < count; ++i) {
+    const std::int64_t sequence = shortest->slots[i].sequence;
+    std::int64_t end = 0;
+    // The first of several watchdogs notices the end soonest.
+    std::int64_t soonest = 0;
+    std::int64_t noticed = 1;
+    bool whole = true;
+    for (std::size_t k = 0; whole && k < lanes.size(); ++k) {
+      const Slot* const slot = lanes[k]->find(sequence);
+      whole = slot != nullptr && slot->done;
+      if (!whole)
+        break;
+      const Entries& entries = lanes[k]->dump->entries;
+      came[k] = elapsed(offsets[k], entries.created(slot->entry));
+      const std::int64_t completed = entries.completed(slot->closing);
+      if (completed == 0 || !entries.retired(slot->closing))
+        continue;
+      const std::int64_t own = elapsed(offsets[k], completed);
+      end = std::max(end, own);
+      soonest = soonest == 0 ? own : std::min(soonest, own);
+      ++noticed;
+    }
+    if (!whole)
+      continue;
+    std::ranges::sort(came);
+    if (first == 0)
+      first = came.front();
+    last = came.back();
+    if (sequence <= 1) {
+      ended = end;
+      continue;  // makes the communicator, which takes long
+    }
+    ++used;
+    past.absent += static_cast<double>(std::max<std::int64_t>(
+        0, elapsed(std::max(came[before], ended), came.back())));
+    if (soonest != 0)
+      past.waiting += static_cast<double>(std::max<std::int64_t>(
+          0, elapsed(std::max(came.back(), ended),
+                     soonest - kWatchdogPoll / noticed)));
+    ended = end;
+  }
+  if (used == 0 || last <= first)
+    return {};
+  const auto span = static_cast<double>(elapsed(first, last));
+  return {past.absent / span, past.waiting / span};
+}
+
+// The part of its time in which the rank had nothing in progress, nor anything
+// that its watchdog had not noticed yet, and had been quiet for as long as it
+// was when it dumped; 1 if that is not known.
+double usually_idle(const Case& facts, std::uint32_t rank) {
+  constexpr std::size_t kPastEntries = 256;
+  const RankDump* const dump = facts.job.find(facts.graph.world[rank]);
+  if (dump == nullptr || dump->entries.size() < 4)
+    return 1;
+  const Entries& entries = dump->entries;
+  const std::size_t count = entries.size();
+  const std::int64_t quiet =
+      elapsed(entries.created(count - 1),
+              facts.matching.latest(place_in_job(facts, rank)));
+  double idle = 0;
+  std::int64_t span = 0;
+  std::int64_t noticed = 0;
+  for (std::size_t i = count > kPastEntries ? count - kPastEntries : 0;
+       i + 1 < count; ++i) {
+    const std::int64_t created = entries.created(i);
+    const std::int64_t next = entries.created(i + 1);
+    const bool first = entries.sequence(i) <= 1 && noticed == 0;
+    noticed = std::max(noticed, entries.completed(i));
+    if (first)
+      continue;  // makes communicators, which takes long
+    span += std::max<std::int64_t>(0, elapsed(created, next));
+    idle += static_cast<double>(std::max<std::int64_t>(
+        0, elapsed(std::max(noticed, created + quiet), next)));
+  }
+  return noticed == 0 || span <= 0 ? 1 : idle / static_cast<double>(span);
+}
+
+}  // namespace
+
+bool lasted(const Case& facts, const Wait& wait) {
+  std::int64_t begin = 0;
+  std::int64_t latest = 0;
+  std::int64_t own = 0;  // the longest by the times of one rank
+  std::int64_t timeout = 0;
+  for (const Wait::Waiter& waiter : wait.waiting) {
+    const std::size_t place = place_in_job(facts, waiter.rank);
+    const std::int64_t came =
+        elapsed(facts.motion.offsets[place], created(facts, waiter));
+    begin = std::max(begin, came);
+    latest = std::max(latest, facts.motion.moments[place]);
+    own = std::max(own, elapsed(came, facts.motion.moments[place]));
+    timeout = facts.job
+                  .call(facts.job.find(facts.graph.world[waiter.rank])
+                            ->entries[waiter.entry])
+                  .timeout_ms;
+  }
+  for (const std::uint32_t rank : wait.absent)
+    latest = std::max(latest, facts.motion.moments[place_in_job(facts, rank)]);
+  if (timeout > 0 && own / 1'000'000 > timeout)
+    return true;
+  const std::int64_t past = std::max(own, elapsed(begin, latest));
+  // Longer than anything that ended, and than clocks differ that were compared
+  // by what watchdogs saw.
+  return facts.motion.longest_ns > 0 && past > 20 * kWatchdogPoll &&
+         past / 3 > facts.motion.longest_ns;
+}
+
+bool usually_waits(const Case& facts, const Wait& wait) {
+  return past_of(facts, wait.group, 1).waiting > 0.5;
+}
+
+bool stands(const Case& facts, const Wait& wait,
+            const std::vector<std::uint32_t>& absent) {
+  if (facts.motion.gave_up || lasted(facts, wait))
+    return true;
+  // Few signs of life are those of ranks that dumped early.
+  double rare = facts.motion.silent;
+  if (rare > kRare && !wait.transfer && !wait.absent.empty())
+    rare =
+        std::min(rare, past_of(facts, wait.group, wait.absent.size()).absent);
+  for (const std::uint32_t rank : absent)
+    if (rare > kRare)
+      rare = std::min(rare, usually_idle(facts, rank));
+  // Gloo records no times at which operations end, and less is known of it.
+  const Wait::Waiter& waiter = wait.waiting[0];
+  const Entry entry =
+      facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
+  return rare <= (facts.matching.completes(entry) ? kRare : kRareInGloo);
 }
 
 namespace {

@@ -20,13 +20,17 @@ std::vector<std::uint32_t> roots_of(const Case& facts, WaitRoot::Kind kind);
 // the oldest.
 const Wait* main_wait(const Case& facts,
                       const std::vector<std::uint32_t>& ranks);
-// Whether the wait lasted so long, by the job's own times, that it is more than
-// an operation in progress.
+// Whether the wait certainly lasted longer than an operation in progress: by
+// the newest times in the dumps of those that wait or are absent.
 bool lasted(const Case& facts, const Wait& wait);
-// Whether the ranks of the group were still making progress when they dumped:
-// they are then at different operations. If only one lags behind, it may be
-// stuck.
-bool is_moving(const Case& facts, const Wait& wait);
+// Whether nothing moves: the wait lasted, a watchdog gave up, or the job
+// hardly ever looked like this while it moved. `absent` are the ranks that are
+// idle while the others wait; they may be empty.
+bool stands(const Case& facts, const Wait& wait,
+            const std::vector<std::uint32_t>& absent);
+// Whether a moving job is found with all members of the group in an operation
+// more often than not.
+bool usually_waits(const Case& facts, const Wait& wait);
 // The wait that `entry`, called on group `used`, was meant for: the same call
 // from the same line of code, in another group that waits for this rank.
 // nullptr if there is none.

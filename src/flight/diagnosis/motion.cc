@@ -2,15 +2,23 @@
 // matter when each rank dumped. In a job that moves each dump shows another
 // moment, and a rank that "never joined" may just have dumped first.
 //
-// Two things tell motion. What others finished: an all_reduce ends nowhere
-// before all have joined it, so a rank that has not come to it, or that waits
-// in an earlier one, dumped before they did (Lane::stale). In a hang at most a
-// few dumps are older than the rest, those of ranks that were asked or raised
-// early. And signs of life: an operation that reads completed but is not
-// retired ended within the watchdog's poll before the dump. Its age, from
-// creation to the moment that the dump saw it completed, is then no longer than
-// operations of that job take. A watchdog that is stuck itself leaves such
-// entries, too, but of an age that is the time since the hang.
+// What others finished dates a dump. An all_reduce ends nowhere before all have
+// joined it, so a rank that has not enqueued it dumped before they did (older),
+// and what it lacks proves nothing. One that still waits in an earlier
+// operation of that group dumped early, too, but its host may have stopped for
+// good right after: what it lacks, it may really lack. A rank that waits in
+// just what the others have finished is early or has a device that is stuck; if
+// it shows a sign of life, it is early. In a hang few dumps are early, those of
+// ranks that were asked or raised before the others gave up.
+//
+// Signs of life: an operation that reads completed but is not retired ended
+// within the watchdog's poll before the dump. Its age, from creation to the
+// moment that the dump saw it completed, is then no longer than operations of
+// that job take. A watchdog that is stuck itself leaves such entries, too, but
+// of an age that is the time since the hang. How many signs to expect is known
+// from the job's own past: a rank that finished something every 20 ms shows one
+// in four of five moments, one that does so every 2 s in one of forty. Several
+// early dumps of a hang are fewer than that.
 //
 // What fools it: gloo, dumps of active operations only and transfers without
 // batches show no signs of life, and in a job whose operations take seconds
@@ -19,13 +27,17 @@
 #include "flight/diagnosis/motion.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "flight/matching/entry_role.h"
 
 namespace postflight {
 namespace {
 
-// How often the watchdog looks, and so how coarse the times are at which it
-// sees operations end.
-constexpr std::int64_t kWatchdogPoll = 100'000'000;  // nanoseconds
+// So many entries at the end of each dump tell how the job used to move.
+constexpr std::size_t kPast = 256;
 
 bool ended_recently(const Entries& entries, std::uint32_t entry,
                     std::int64_t longest) {
@@ -35,75 +47,296 @@ bool ended_recently(const Entries& entries, std::uint32_t entry,
              longest / 2 + kWatchdogPoll / 2;
 }
 
-}  // namespace
+double median(std::vector<double>& values) {
+  const auto middle =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
 
-Motion find_motion(const Matching& matching) {
-  const Job& job = matching.job();
-  Motion motion;
-  motion.alive.resize(job.ranks.size());
-  motion.lagging.resize(job.ranks.size());
-  std::vector<std::int64_t> longest;
-  std::int64_t longest_of_job = 0;
-  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    longest.push_back(matching.pace(rank).longest_ns);
-    longest_of_job = std::max(longest_of_job, longest.back());
+// When a rank's watchdog used to notice that something had ended.
+struct Pulse {
+  double alive = 0;   // the part of the time with something not yet noticed
+  double silent = 0;  // the part in which certainly nothing ended for a poll
+};
+
+std::optional<Pulse> pulse_of(const Entries& entries, std::int64_t gap_ns) {
+  const std::size_t first = entries.size() > kPast ? entries.size() - kPast : 0;
+  std::map<std::int64_t, std::int64_t> ticks;  // and what ended before each
+  for (std::size_t i = first; i < entries.size(); ++i)
+    if (entries.retired(i) && entries.completed(i) != 0 &&
+        entries.state(i) == State::kCompleted &&
+        entries.sequence(i) > 1)  // the first makes the communicator
+      // One look of the watchdog takes a moment.
+      ++ticks[entries.completed(i) / (kWatchdogPoll / 10)];
+  const double poll = 10;
+  if (ticks.size() < 3) {
+    if (gap_ns == 0)
+      return std::nullopt;
+    const double part =
+        static_cast<double>(kWatchdogPoll) / static_cast<double>(gap_ns);
+    return Pulse{std::min(1.0, part), std::max(0.0, 1 - part)};
   }
-  motion.longest_ns = longest_of_job;
-  if (longest_of_job > 0)
-    for (std::int64_t& one : longest)
-      one = one == 0 ? longest_of_job : one;
+  double alive = 0;
+  double silent = 0;
+  std::int64_t before = ticks.begin()->first;
+  for (const auto& [tick, count] : ticks) {
+    const auto gap = static_cast<double>(elapsed(before, tick));
+    before = tick;
+    const auto ended = static_cast<double>(count);
+    alive += std::min(gap, poll) * ended / (ended + 1);
+    silent += std::max(0.0, gap - 1.1 * poll);
+  }
+  const auto span =
+      static_cast<double>(elapsed(ticks.begin()->first, ticks.rbegin()->first));
+  return Pulse{std::min(1.0, alive / span), silent / span};
+}
 
-  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
-    const std::span<const Lane> lanes = matching.lanes({g});
-    const std::int64_t finished = matching.last_finished({g});
-    for (const Lane& lane : lanes) {
-      if (lane.dump == nullptr)
+class Finder {
+ public:
+  explicit Finder(const Matching& matching)
+      : matching_(matching), job_(matching.job()) {}
+
+  Motion find() && {
+    const std::size_t ranks = job_.ranks.size();
+    motion_.older.resize(ranks);
+    motion_.early.resize(ranks);
+    motion_.alive.resize(ranks);
+    motion_.offsets.resize(ranks);
+    motion_.moments.resize(ranks);
+    lagging_.resize(ranks);
+    find_longest();
+    find_life();
+    compare_groups();
+    compare_transfers();
+    align_clocks();
+    count();
+    return std::move(motion_);
+  }
+
+ private:
+  std::size_t place_of(const Lane& lane) const {
+    return static_cast<std::size_t>(lane.dump - job_.ranks.data());
+  }
+
+  void find_longest() {
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      longest_.push_back(matching_.pace(rank).longest_ns);
+      motion_.longest_ns = std::max(motion_.longest_ns, longest_.back());
+    }
+    for (std::int64_t& one : longest_)
+      one = one == 0 ? motion_.longest_ns : one;
+  }
+
+  void find_life() {
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      const RankDump& dump = job_.ranks[rank];
+      if (longest_[rank] <= 0)
         continue;
-      const auto rank = static_cast<std::size_t>(lane.dump - job.ranks.data());
-      const Slot* const pending = lane.first_pending();
-      if (pending != nullptr && pending->sequence <= finished)
-        motion.lagging[rank] = 1;
-      for (const Slot& slot : lane.slots)
-        if (slot.weak && longest[rank] > 0 &&
-            ended_recently(lane.dump->entries, slot.closing, longest[rank]))
-          motion.alive[rank] = 1;
+      const auto see = [&](std::uint32_t entry) {
+        if (ended_recently(dump.entries, entry, longest_[rank]))
+          motion_.alive[rank] = 1;
+      };
+      for (const Transfer& transfer : matching_.transfers(rank))
+        if (transfer.done)
+          see(transfer.closing);
+    }
+    for (std::uint32_t g = 0; g < job_.groups.size(); ++g)
+      for (const Lane& lane : matching_.lanes({g})) {
+        if (lane.dump == nullptr)
+          continue;
+        if (const Slot* const pending = lane.first_pending())
+          motion_.gave_up |=
+              lane.dump->entries.retired(pending->closing) &&
+              matching_.completes(lane.dump->entries[pending->closing]);
+        const std::int64_t longest = longest_[place_of(lane)];
+        if (longest <= 0 || motion_.alive[place_of(lane)])
+          continue;
+        for (const Slot& slot : lane.slots)
+          if (slot.weak &&
+              ended_recently(lane.dump->entries, slot.closing, longest)) {
+            motion_.alive[place_of(lane)] = 1;
+            break;
+          }
+      }
+  }
+
+  // Gloo does not tell what is done from what failed, but nobody goes on after
+  // a failure.
+  std::int64_t last_finished(GroupId group) const {
+    std::int64_t finished = matching_.last_finished(group);
+    for (const Lane& lane : matching_.lanes(group))
+      for (std::size_t i = lane.slots.size(); i-- > 1;) {
+        const Slot& slot = lane.slots[i - 1];
+        if (slot.sequence <= finished)
+          break;
+        const Entry entry = lane.dump->entries[slot.closing];
+        if (!slot.done || matching_.completes(entry) ||
+            !matching_.operation(entry.call).needs_all())
+          continue;
+        finished = slot.sequence;
+        break;
+      }
+    return finished;
+  }
+
+  void compare_groups() {
+    for (std::uint32_t g = 0; g < job_.groups.size(); ++g) {
+      const std::int64_t finished =
+          motion_.finished.emplace_back(last_finished({g}));
+      for (const Lane& lane : matching_.lanes({g})) {
+        if (lane.dump == nullptr || !lane.dump->complete || !lane.bounded)
+          continue;
+        const std::size_t rank = place_of(lane);
+        const Slot* const pending = lane.first_pending();
+        if (lane.last_enqueued < finished)
+          motion_.older[rank] = 1;
+        if (pending != nullptr && pending->sequence < finished)
+          motion_.early[rank] = 1;
+        if (pending != nullptr && pending->sequence == finished)
+          lagging_[rank] = 1;
+      }
     }
   }
-  std::int64_t oldest = 0;
-  std::int64_t newest = 0;
-  std::vector<std::int64_t> gaps;
-  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    const RankDump& dump = job.ranks[rank];
-    for (const Transfer& transfer : matching.transfers(rank))
-      if (transfer.done && longest[rank] > 0 &&
-          ended_recently(dump.entries, transfer.closing, longest[rank]))
-        motion.alive[rank] = 1;
-    if (!dump.complete || dump.entries.empty())
-      continue;
-    ++motion.complete;
-    if (const std::int64_t gap = matching.pace(rank).mean_gap_ns; gap > 0)
-      gaps.push_back(gap);
-    const bool stale = matching.stale(rank);
-    motion.stale_count += stale ? 1 : 0;
-    const bool behind = stale || motion.lagging[rank];
-    motion.behind_count += behind ? 1 : 0;
-    // Those who dumped early were alive then, hang or not.
-    motion.alive_count += !behind && motion.alive[rank] ? 1 : 0;
-    const std::int64_t latest = matching.latest(rank);
-    newest = std::max(newest, latest);
-    if (stale && latest != 0 && (oldest == 0 || latest < oldest))
-      oldest = latest;
+
+  // What was received has been sent. What was sent need not have been
+  // received: the connection keeps some of it.
+  void compare_transfers() {
+    for (const Channel& channel : matching_.channels()) {
+      const RankDump* const source = job_.find(channel.source);
+      if (source == nullptr || !source->complete || channel.shift != 0 ||
+          channel.sends.size() >= channel.receives_done)
+        continue;
+      const RankDump* const destination = job_.find(channel.destination);
+      const Lane* const lane = matching_.lane(channel.group, channel.source);
+      if (destination != nullptr && !ring_has_wrapped(*source) &&
+          !ring_has_wrapped(*destination) && lane != nullptr &&
+          !lane->only_active)
+        motion_.older[static_cast<std::size_t>(source - job_.ranks.data())] = 1;
+    }
   }
-  if (gaps.size() > 1) {
-    const auto middle =
-        gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size()) / 2;
-    std::ranges::nth_element(gaps, middle);
-    motion.gap_ns = *middle;
-    motion.still = motion.alive_count == 0 && *middle < kWatchdogPoll;
+
+  // An operation that needs all ends everywhere at once, so that the times at
+  // which it was seen to end differ by the clocks and at most a poll.
+  void align_clocks() {
+    constexpr std::int64_t kClear = 5 * kWatchdogPoll;
+    constexpr std::size_t kEnough = 9;
+    std::vector<char> known(job_.ranks.size(), 0);
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t g = 0; g < job_.groups.size(); ++g)
+      order.push_back(g);
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](auto g) {
+      return job_.groups[g].members.size();
+    });
+    for (const std::uint32_t g : order) {
+      const std::span<const Lane> lanes = matching_.lanes({g});
+      std::map<std::size_t, std::vector<double>> late;
+      const Lane* shortest = nullptr;
+      for (const Lane& lane : lanes)
+        if (lane.dump != nullptr && !lane.slots.empty() &&
+            (shortest == nullptr ||
+             lane.last_enqueued < shortest->last_enqueued))
+          shortest = &lane;
+      if (shortest == nullptr)
+        continue;
+      std::size_t used = 0;
+      for (auto slot = shortest->slots.rbegin();
+           slot != shortest->slots.rend() && used < kEnough; ++slot) {
+        std::vector<std::pair<std::size_t, double>> ends;
+        std::vector<double> sure;
+        std::vector<double> all;
+        for (const Lane& lane : lanes) {
+          const Slot* const own = lane.find(slot->sequence);
+          if (own == nullptr || !own->done ||
+              !matching_.proves_all_joined(lane, *own) ||
+              !lane.dump->entries.retired(own->closing))
+            continue;
+          const std::int64_t end = lane.dump->entries.completed(own->closing);
+          if (end == 0)
+            continue;
+          const std::size_t rank = place_of(lane);
+          const auto time =
+              static_cast<double>(elapsed(motion_.offsets[rank], end));
+          ends.emplace_back(rank, time);
+          (known[rank] ? sure : all).push_back(time);
+        }
+        if (ends.size() < 2)
+          continue;
+        ++used;
+        const double truth = sure.empty() ? median(all) : median(sure);
+        for (const auto& [rank, time] : ends)
+          late[rank].push_back(time - truth);
+      }
+      for (auto& [rank, times] : late) {
+        const double off = median(times);
+        if (!known[rank] && (off > kClear || off < -kClear))
+          motion_.offsets[rank] = static_cast<std::int64_t>(off);
+        known[rank] = 1;
+      }
+    }
   }
-  if (oldest != 0)
-    motion.stale_for_ns = std::max<std::int64_t>(0, elapsed(oldest, newest));
-  return motion;
+
+  void count() {
+    std::vector<double> silent;
+    std::vector<double> gaps;
+    std::vector<std::int64_t> moments;
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      const RankDump& dump = job_.ranks[rank];
+      const std::int64_t latest = matching_.latest(rank);
+      motion_.moments[rank] =
+          latest == 0 ? 0 : elapsed(motion_.offsets[rank], latest);
+      if (!dump.complete || dump.entries.empty())
+        continue;
+      ++motion_.complete;
+      if (motion_.older[rank] || (lagging_[rank] && motion_.alive[rank]))
+        motion_.early[rank] = 1;
+      motion_.older_count += motion_.older[rank] ? 1 : 0;
+      motion_.early_count += motion_.early[rank] ? 1 : 0;
+      motion_.lagging_count += !motion_.early[rank] && lagging_[rank] ? 1 : 0;
+      motion_.alive_count +=
+          !motion_.early[rank] && motion_.alive[rank] ? 1 : 0;
+      if (const std::optional<Pulse> pulse =
+              pulse_of(dump.entries, matching_.pace(rank).mean_gap_ns)) {
+        silent.push_back(pulse->silent);
+        motion_.expected_alive += motion_.early[rank] ? 0 : pulse->alive;
+      }
+      if (const std::int64_t gap = matching_.pace(rank).mean_gap_ns; gap > 0)
+        gaps.push_back(static_cast<double>(gap));
+      if (latest != 0)
+        moments.push_back(motion_.moments[rank]);
+    }
+    if (silent.size() * 2 > motion_.complete)
+      motion_.silent = median(silent);
+    if (gaps.size() > 1)
+      motion_.gap_ns = static_cast<std::int64_t>(median(gaps));
+    if (!moments.empty())
+      motion_.apart_ns = std::max<std::int64_t>(
+          0, elapsed(std::ranges::min(moments), std::ranges::max(moments)));
+  }
+
+  const Matching& matching_;
+  const Job& job_;
+  Motion motion_;
+  std::vector<std::int64_t> longest_;
+  std::vector<char> lagging_;
+};
+
+}  // namespace
+
+bool Motion::moved() const {
+  if (complete < 2)
+    return false;
+  // A fault leaves at most a minority of dumps early.
+  if ((early_count + lagging_count) * 2 >= complete && older_count < complete)
+    return true;
+  // One may be alive because it dumped when it raised; several, because they
+  // were asked early. A job that moves has about as many as it used to.
+  return static_cast<double>(alive_count) * 2 >= expected_alive &&
+         (alive_count > 2 || (alive_count > 1 && alive_count * 4 >= complete));
+}
+
+Motion find_motion(const Matching& matching) {
+  return Finder(matching).find();
 }
 
 }  // namespace postflight

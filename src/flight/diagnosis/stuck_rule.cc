@@ -8,13 +8,6 @@ namespace postflight {
 
 std::optional<Verdict> call_stuck(const Case& facts) {
   const Wait* stuck = nullptr;
-  // An operation that needs all ranks cannot be completed on only some for
-  // long.
-  const bool moving =
-      std::ranges::any_of(facts.graph.waits, [&](const Wait& wait) {
-        return !wait.transfer && facts.needs_all(wait) &&
-               is_moving(facts, wait);
-      });
   for (const WaitRoot& root : facts.graph.roots) {
     if (root.kind != WaitRoot::Kind::kStuck)
       continue;
@@ -30,19 +23,11 @@ std::optional<Verdict> call_stuck(const Case& facts) {
   Verdict verdict;
   verdict.confidence = Confidence::kLikely;
   add_waiting(facts, *stuck, verdict);
-  if (moving) {
-    verdict.kind = VerdictKind::kInconclusive;
-    verdict.confidence = Confidence::kPossible;
-    verdict.summary =
-        "operations were in progress, and ranks were still completing them "
-        "when they dumped; the dumps do not show whether the job was moving";
-    return verdict;
-  }
   // A job that moves can be in one operation on all ranks, too.
-  const bool stands = lasted(facts, *stuck) || facts.motion.still;
+  const bool still = stands(facts, *stuck, {});
   verdict.kind =
-      stands ? VerdictKind::kAllJoinedStuck : VerdictKind::kInconclusive;
-  if (!stands)
+      still ? VerdictKind::kAllJoinedStuck : VerdictKind::kInconclusive;
+  if (!still)
     verdict.confidence = Confidence::kPossible;
   tell_operation(facts, *stuck, verdict);
   if (stuck->transfer)

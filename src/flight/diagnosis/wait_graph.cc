@@ -25,8 +25,8 @@ namespace {
 
 class Maker {
  public:
-  explicit Maker(const Matching& matching)
-      : matching_(matching), job_(matching.job()) {}
+  Maker(const Matching& matching, const Motion& motion)
+      : matching_(matching), motion_(motion), job_(matching.job()) {}
 
   WaitGraph make() && {
     graph_.world = job_.world();
@@ -48,7 +48,7 @@ class Maker {
     for (std::uint32_t g = 0; g < job_.groups.size(); ++g) {
       std::map<std::int64_t, std::uint32_t> by_sequence;
       for (const Lane& lane : matching_.lanes({g})) {
-        const Slot* const slot = lane.first_pending();
+        const Slot* const slot = first_wait(lane, {g});
         if (slot == nullptr)
           continue;
         const auto next = static_cast<std::uint32_t>(graph_.waits.size());
@@ -65,6 +65,24 @@ class Maker {
         if (++older > kMostPlaces)
           crowded_.insert(wait);
     }
+  }
+
+  std::size_t place_in_job(const RankDump& dump) const {
+    return static_cast<std::size_t>(&dump - job_.ranks.data());
+  }
+
+  // The oldest operation of the group that the rank is not done with. What an
+  // early dump shows as pending has ended since if others have finished it.
+  const Slot* first_wait(const Lane& lane, GroupId group) const {
+    const Slot* slot = lane.first_pending();
+    if (slot == nullptr || lane.dump == nullptr ||
+        !motion_.early[place_in_job(*lane.dump)])
+      return slot;
+    const std::int64_t finished = motion_.finished[group.value];
+    const Slot* const end = lane.slots.data() + lane.slots.size();
+    while (slot != end && (slot->done || slot->sequence <= finished))
+      ++slot;
+    return slot == end ? nullptr : slot;
   }
 
   // For each channel, the oldest incomplete transfer of either side.
@@ -86,7 +104,11 @@ class Maker {
       return;
     Wait wait = {.group = transfer.group, .sequence = 0, .transfer = transfer};
     const std::uint32_t peer = graph_.place(transfer.peer);
-    if (transfer.other == Presence::kAbsent)
+    const RankDump* const other = job_.find(transfer.peer);
+    if (transfer.other == Presence::kAbsent && other != nullptr &&
+        motion_.older[place_in_job(*other)])
+      wait.later.push_back(peer);
+    else if (transfer.other == Presence::kAbsent)
       wait.absent.push_back(peer);
     else if (transfer.other != Presence::kPending)
       wait.unknown.push_back(peer);
@@ -174,17 +196,29 @@ class Maker {
             wait.unknown.push_back(rank);
             break;
           case Presence::kUnknown:
+            if (!lane.dump->complete || !lane.bounded)
+              wait.unknown.push_back(rank);
+            else if (motion_.older[place_in_job(*lane.dump)])
+              wait.later.push_back(rank);
+            else
+              wait.absent.push_back(rank);
+            break;
           case Presence::kPassed:
             // Overwritten entries are older.
-            if (!lane.dump->complete || !lane.bounded)
+            if (!lane.dump->complete)
               wait.unknown.push_back(rank);
             else
               wait.done.push_back(rank);
             break;
-          case Presence::kPending:
-            if (has_older_work(rank, lane.find(wait.sequence)->closing))
+          case Presence::kPending: {
+            const Slot* const slot = lane.find(wait.sequence);
+            const Slot* const first = first_wait(lane, wait.group);
+            if (first == nullptr || slot->sequence < first->sequence)
+              wait.done.push_back(rank);
+            else if (has_older_work(rank, slot->closing))
               wait.busy.push_back(rank);
             break;
+          }
           case Presence::kDone:
             wait.done.push_back(rank);
             break;
@@ -299,6 +333,7 @@ class Maker {
   static constexpr std::size_t kMostGuesses = 1 << 20;
 
   const Matching& matching_;
+  const Motion& motion_;
   const Job& job_;
   WaitGraph graph_;
   std::set<std::uint32_t> crowded_;  // waits
@@ -321,6 +356,8 @@ std::uint32_t WaitGraph::place(Rank rank) const {
 std::vector<std::uint32_t> WaitGraph::targets(const Wait& wait) const {
   if (!wait.absent.empty())
     return wait.absent;
+  if (wait.unknown.empty() && wait.busy.empty())
+    return wait.later;
   std::vector<std::uint32_t> found = wait.unknown;
   found.insert(found.end(), wait.busy.begin(), wait.busy.end());
   return found;
@@ -361,8 +398,8 @@ std::vector<Rank> WaitGraph::waiting_for(
   return found;
 }
 
-WaitGraph make_wait_graph(const Matching& matching) {
-  return Maker(matching).make();
+WaitGraph make_wait_graph(const Matching& matching, const Motion& motion) {
+  return Maker(matching, motion).make();
 }
 
 }  // namespace postflight

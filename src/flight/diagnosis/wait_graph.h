@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "flight/diagnosis/motion.h"
 #include "flight/matching/matching.h"
 
 namespace postflight {
@@ -26,6 +27,8 @@ struct Wait {
   // Indexes in WaitGraph::world.
   std::vector<std::uint32_t> absent = {};   // certainly did not join
   std::vector<std::uint32_t> unknown = {};  // no dump, or a truncated one
+  // Not there in a dump that is older than the others: it may have come since.
+  std::vector<std::uint32_t> later = {};
   std::vector<std::uint32_t> busy = {};  // joined, but is blocked by older work
   std::vector<std::uint32_t> done = {};  // completed it
 };
@@ -55,12 +58,12 @@ struct WaitGraph {
   std::uint32_t place(Rank rank) const;
   bool idle(std::uint32_t rank) const { return waits_of[rank].empty(); }
   // The ranks that a wait waits for: those that did not join, or else those
-  // that are unknown or busy.
+  // that are unknown or busy, or else those that may have come later.
   std::vector<std::uint32_t> targets(const Wait& wait) const;
   // All ranks that wait for one of these, directly or not.
   std::vector<Rank> waiting_for(std::span<const std::uint32_t> ranks) const;
 };
 
-WaitGraph make_wait_graph(const Matching& matching);
+WaitGraph make_wait_graph(const Matching& matching, const Motion& motion);
 
 }  // namespace postflight

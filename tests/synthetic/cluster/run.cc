@@ -80,6 +80,8 @@ class Player {
     for (int rank = 0; rank < program_.world(); ++rank)
       ran_.hung |= host(rank).next < program_.of(rank).size() ||
                    host(rank).open > 0 || host(rank).stopped;
+    for (const Host& one : hosts_)
+      ran_.open.push_back(one.open);
     return std::move(ran_);
   }
 
@@ -221,7 +223,7 @@ class Player {
     const Op& op = op_of(tasks_[id]);
     if (op.device_stops)
       ++tasks_[id].waits_for;  // for a kernel that does not end
-    if (op.device_stops)
+    if (op.device_stops && tasks_[id].waits_for == 1)
       strike(rank);
     if (tasks_[id].waits_for == 0)
       start(id);
@@ -369,9 +371,13 @@ class Player {
       }
     --at.open;
     const std::vector<std::uint32_t> next = std::move(task.next);
-    for (const std::uint32_t other : next)
-      if (--tasks_[other].waits_for == 0)
+    for (const std::uint32_t other : next) {
+      const std::uint32_t left = --tasks_[other].waits_for;
+      if (left == 1 && op_of(tasks_[other]).device_stops)
+        strike(tasks_[other].rank);
+      if (left == 0)
         start(other);
+    }
     if (at.waits && at.open == 0) {
       at.waits = false;
       push(now_ + random_.between(10'000, 60'000), tasks_[id].rank, kNone);

@@ -61,6 +61,7 @@ struct Ran {
   std::vector<std::vector<Kept>> kept;  // by rank
   // When a fault of its own hit it.
   std::vector<std::int64_t> struck;
+  std::vector<std::uint32_t> open;  // tasks that never ended
   std::int64_t end = 0;  // when the last thing happened
   bool hung = false;
 };

@@ -120,7 +120,7 @@ class Dump {
       if (started)
         state = "started";
     }
-    if (recorder_.only_active && (completed || retired))
+    if (recorder_.only_active && completed)
       return;
     const CallSite& site = program_.sites[one.site];
     const Group& group = program_.groups[static_cast<std::size_t>(one.group)];
@@ -425,6 +425,41 @@ class Photographer {
   Random& random_;
 };
 
+// Of several faults, those count that happened before the job stood still. A
+// rank that stopped while it waited itself is a right answer, not the only one.
+bool strike(const Ran& ran, Plan& plan) {
+  const auto struck = [&](int rank) {
+    return ran.struck[static_cast<std::size_t>(rank)] != kNever;
+  };
+  Truth& truth = plan.truth;
+  if (truth.culprits.size() > 1 && truth.kind == "never_joined") {
+    std::vector<int> all;
+    std::vector<int> first;
+    for (const int rank : truth.culprits)
+      if (struck(rank)) {
+        all.push_back(rank);
+        if (ran.open[static_cast<std::size_t>(rank)] == 0)
+          first.push_back(rank);
+      }
+    if (first.empty())
+      return false;
+    truth.culprits = first;
+    truth.also.push_back({truth.kind, all});
+  }
+  if (truth.culprits.size() > 1 && truth.kind == "device_stalled")
+    std::erase_if(truth.culprits, [&](int rank) { return !struck(rank); });
+  std::erase_if(truth.also, [&](const Answer& other) {
+    return other.kind == "device_stalled" && !struck(other.culprits[0]);
+  });
+  if (truth.kind == "never_joined" && truth.culprits.size() == 1 &&
+      !struck(truth.culprits[0]) && !truth.also.empty()) {
+    truth.kind = truth.also[0].kind;
+    truth.culprits = truth.also[0].culprits;
+    truth.also.clear();
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<> Snapshot::write(const std::filesystem::path& folder) const {
@@ -460,7 +495,7 @@ Snapshot make_snapshot(std::size_t index) {
       setting.program.steps = 16;
     }
     Program program = make_program(setting.program);
-    const std::optional<Plan> plan =
+    std::optional<Plan> plan =
         make_trouble(made.trouble, setting.recorder.timing, program, random);
     const bool gloo = made.layout == Layout::kGloo;
     if (!plan ||
@@ -477,7 +512,7 @@ Snapshot make_snapshot(std::size_t index) {
     setting.run.late_ns = setting.program.compute_ns * setting.program.layers *
                           random.between(2, 20) / 8;
     const Ran ran = run_program(program, setting.run);
-    if (ran.hung != !made.moving)
+    if (ran.hung != !made.moving || !strike(ran, *plan))
       continue;
     made.world = program.world();
     made.what = made.moving ? std::string(trouble_name(made.trouble)) : "hang";
