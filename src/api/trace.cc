@@ -1,5 +1,7 @@
 #include "api/trace.h"
 
+#include "api/stacks.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -141,6 +143,11 @@ Result<Investigation> investigate(const JobEvidence& evidence,
   found.verdict = diagnose(found.matching, context);
   if (!evidence.logs.empty())
     add_log(TRY(read_logs(evidence.logs, hosts, context)), found.verdict);
+  if (!evidence.stacks.empty()) {
+    found.stacks = TRY(read_stack_files(evidence.stacks, context));
+    std::ranges::copy(found.stacks->findings,
+                      std::back_inserter(found.verdict.findings));
+  }
   return found;
 }
 

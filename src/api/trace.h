@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "flight/model/entry_filter.h"
 #include "flight/model/job.h"
 #include "flight/model/job_loader.h"
+#include "stacks/snapshot.h"
 
 namespace postflight {
 
@@ -24,6 +26,8 @@ struct JobEvidence {
   // Which ranks ran where: a file or a Slurm node list, see read_host_map().
   std::string hosts = {};
   std::vector<std::string> logs = {};  // files or globs
+  // Files or folders, see read_saved_stacks().
+  std::vector<std::string> stacks = {};
 };
 
 // What is known, with the matching that the verdict rests on.
@@ -37,6 +41,7 @@ struct Investigation {
   std::unique_ptr<const Job> loaded;  // stays where it is: others point to it
   Matching matching;
   Verdict verdict = {};
+  std::optional<StackSnapshot> stacks = {};  // if any were given
 };
 
 // Says what happened to a job and who is at fault. Every input that is given

@@ -121,4 +121,28 @@ std::string escape_for_terminal(std::string_view text, EscapeMode mode) {
   return out;
 }
 
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+      "_-./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos)
+    return std::string(word);
+  // What a terminal would act on is only readable in bash's $'...', byte by
+  // byte.
+  const bool is_plain_text = escape_for_terminal(word) == word;
+  std::string out = is_plain_text ? "'" : "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_plain_text)
+      out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    else if (c == '\'' || c == '\\')
+      out += std::string("\\") + c;
+    else if (byte < 0x20 || byte >= 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
 }  // namespace postflight

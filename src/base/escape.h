@@ -19,6 +19,10 @@ enum class EscapeMode : std::uint8_t {
 std::string escape_for_terminal(std::string_view text,
                                 EscapeMode mode = EscapeMode::kReadable);
 
+// A word as a shell reads it back, to be pasted: quoted where that is needed,
+// and safe for a terminal.
+std::string shell_quoted(std::string_view word);
+
 // Whether a terminal merely displays this character.
 bool is_plain(char32_t code_point);
 

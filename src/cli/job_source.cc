@@ -1,9 +1,14 @@
 #include "cli/job_source.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "api/trace.h"
 #include "base/environment.h"
+#include "base/escape.h"
 
 namespace postflight {
 
@@ -22,6 +27,63 @@ Result<std::vector<std::string>> dump_paths(const JobSource& source) {
   if (source.paths.empty())
     return default_dumps(process_environment());
   return source.paths;
+}
+
+namespace {
+
+// How many regular files a folder has whose names start so.
+std::size_t files_with_prefix(const std::filesystem::path& folder,
+                              std::string_view prefix) {
+  std::size_t count = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error);
+       !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error))
+    if (std::error_code unknown;
+        entry->is_regular_file(unknown) &&
+        entry->path().filename().native().starts_with(prefix))
+      ++count;
+  return count;
+}
+
+// "dumps" or "'dumps/rank_*'" for all the files it has; else nothing.
+std::string words_for_files(const std::vector<std::string>& paths) {
+  constexpr std::size_t kFew = 3;
+  if (paths.size() <= kFew)
+    return "";
+  const std::filesystem::path folder =
+      std::filesystem::path(paths[0]).parent_path();
+  std::string prefix = std::filesystem::path(paths[0]).filename();
+  for (const std::string& path : paths) {
+    const std::filesystem::path one = path;
+    if (one.parent_path() != folder)
+      return "";
+    const std::string name = one.filename();
+    const auto differ =
+        std::mismatch(prefix.begin(), prefix.end(), name.begin(), name.end());
+    prefix.erase(differ.first, prefix.end());
+  }
+  const std::filesystem::path inside = folder.empty() ? "." : folder;
+  if (files_with_prefix(inside, "") == paths.size())
+    return shell_quoted(inside.native());
+  if (files_with_prefix(inside, prefix) == paths.size() &&
+      prefix.find_first_of("*?[\\") == prefix.npos)
+    return shell_quoted((folder / (prefix + "*")).native());
+  return "";
+}
+
+}  // namespace
+
+std::string source_words(const JobSource& source) {
+  std::string words = words_for_files(source.paths);
+  if (words.empty())
+    for (const std::string& path : source.paths)
+      words += (words.empty() ? "" : " ") + shell_quoted(path);
+  if (!source.prefix.empty())
+    words += " --prefix " + shell_quoted(source.prefix);
+  if (!source.rank_pattern.empty())
+    words += " --rank-pattern " + shell_quoted(source.rank_pattern);
+  return words;
 }
 
 LoadOptions load_options(const JobSource& source) {

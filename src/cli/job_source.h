@@ -24,6 +24,10 @@ void add_job_source(CommandArguments& arguments, JobSource& source);
 // The paths given or, without any, those of the recorders' default places.
 Result<std::vector<std::string>> dump_paths(const JobSource& source);
 
+// The same options as a shell reads them, for a command to go on with: a folder
+// or a glob in place of all the files that a shell made of it.
+std::string source_words(const JobSource& source);
+
 LoadOptions load_options(const JobSource& source);
 
 // The progress line while dumps are read. The session has to outlive it.

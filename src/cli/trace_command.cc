@@ -28,6 +28,7 @@ struct TraceOptions {
   std::string group;
   std::string hosts;
   std::vector<std::string> logs;
+  std::vector<std::string> stacks;
   std::string sqlite;
   bool all = false;
   bool why = false;
@@ -76,7 +77,7 @@ Exit write_nodes(const Job& job, const Verdict& verdict, bool problem,
 // All groups of the name, the verdict's first, or only that of --rank.
 Result<> write_groups(const Job& job, const Verdict& verdict,
                       const TraceOptions& options, const Terminal& terminal,
-                      Output& out) {
+                      const TraceReportOptions& report, Output& out) {
   constexpr std::size_t kMost = 8;  // of a screen
   std::vector<GroupId> groups = TRY(find_groups(job, options.group));
   if (options.rank) {
@@ -92,7 +93,7 @@ Result<> write_groups(const Job& job, const Verdict& verdict,
       options.all ? groups.size() : std::min(groups.size(), kMost);
   for (std::size_t i = 0; i < shown; ++i) {
     out += i == 0 ? "" : "\n";
-    write_group_report(job, verdict, groups[i], terminal, out);
+    write_group_report(job, verdict, groups[i], report, terminal, out);
   }
   if (shown < groups.size())
     out += fmt::format(
@@ -101,24 +102,45 @@ Result<> write_groups(const Job& job, const Verdict& verdict,
   return {};
 }
 
-Result<> write_answer(const JobEvidence& evidence,
-                      const Investigation& investigation,
+// The options that lead to the same verdict, as a shell reads them.
+std::string evidence_words(const TraceOptions& options) {
+  std::string words = source_words(options.source);
+  const auto add = [&words](std::string_view option, std::string_view value) {
+    words += fmt::format("{}{} {}", words.empty() ? "" : " ", option,
+                         shell_quoted(value));
+  };
+  if (!options.hosts.empty())
+    add("--hosts", options.hosts);
+  for (const std::string& log : options.logs)
+    add("--log", log);
+  for (const std::string& stacks : options.stacks)
+    add("--stacks", stacks);
+  return words;
+}
+
+Result<> write_answer(const Investigation& investigation,
                       const TraceOptions& options, Session& session) {
   const Job& job = investigation.job();
   const Verdict& verdict = investigation.verdict;
+  const StackSnapshot* const stacks =
+      investigation.stacks ? &*investigation.stacks : nullptr;
+  const std::string trace_words = evidence_words(options);
+  const std::string entries_words = source_words(options.source);
+  const TraceReportOptions report = {.all = options.all,
+                                     .why = options.why,
+                                     .trace_words = trace_words,
+                                     .entries_words = entries_words,
+                                     .stacks = stacks};
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json) {
-    write_trace_json(job, verdict, out);
+    write_trace_json(job, verdict, out, stacks);
   } else if (!options.group.empty()) {
-    TRY(write_groups(job, verdict, options, session.terminal(), out));
+    TRY(write_groups(job, verdict, options, session.terminal(), report, out));
   } else if (options.rank) {
     const Rank rank = TRY(find_rank(job, *options.rank));
-    write_rank_report(job, verdict, rank, session.terminal(), out);
+    write_rank_report(job, verdict, rank, report, session.terminal(), out);
   } else {
-    const std::string given = fmt::format("{}", fmt::join(evidence.dumps, " "));
-    write_trace(job, verdict,
-                {.all = options.all, .why = options.why, .source = given},
-                session.terminal(), out);
+    write_trace(job, verdict, report, session.terminal(), out);
   }
   return {};
 }
@@ -133,7 +155,8 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
       .dumps = std::move(paths),
       .load = progress.follow(load_options(options.source)),
       .hosts = options.hosts,
-      .logs = options.logs};
+      .logs = options.logs,
+      .stacks = options.stacks};
   const Investigation found = TRY(investigate(evidence, session.context()));
   progress.finish();
   if (!options.sqlite.empty())
@@ -142,7 +165,7 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
   if (options.nodes)
     return write_nodes(found.job(), found.verdict,
                        is_problem(found.verdict, options.strict), session);
-  TRY(write_answer(evidence, found, options, session));
+  TRY(write_answer(found, options, session));
   return exit_for(is_problem(found.verdict, options.strict));
 }
 
@@ -176,6 +199,10 @@ Command trace_command() {
         arguments.option("--log", options->logs, "FILE",
                          "A log of the job, or a quoted glob, to show its "
                          "errors with the verdict; may be repeated");
+        arguments.option("--stacks", options->stacks, "FILE",
+                         "Stacks of its processes (postflight stacks --json, "
+                         "py-spy), to show what the ranks at fault do now; may "
+                         "be repeated: the oldest first");
         arguments.option("--sqlite", options->sqlite, "FILE",
                          "Also write all entries to an SQLite database");
         arguments.force();

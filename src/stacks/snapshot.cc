@@ -109,6 +109,16 @@ std::string ProcessStacks::name() const {
   return source;
 }
 
+std::vector<const ProcessStacks*> processes_of_rank(
+    const StackSnapshot* snapshot, std::int32_t rank) {
+  std::vector<const ProcessStacks*> found;
+  if (snapshot != nullptr)
+    for (const ProcessStacks& process : snapshot->processes)
+      if (process.rank == rank)
+        found.push_back(&process);
+  return found;
+}
+
 const StackFrame* own_frame(std::span<const StackFrame> frames) {
   for (const StackFrame& frame : frames)
     if (!frame.native && !is_library(frame))

@@ -72,6 +72,10 @@ struct StackSnapshot {
   std::vector<Finding> findings = {};
 };
 
+// Those of one rank; none if the snapshot is null.
+std::vector<const ProcessStacks*> processes_of_rank(
+    const StackSnapshot* snapshot, std::int32_t rank);
+
 // The innermost frame of the user's own Python code, not of torch, another
 // package or Python itself; nullptr if there is none.
 const StackFrame* own_frame(std::span<const StackFrame> frames);

@@ -125,5 +125,15 @@ TEST(PrintableAsciiPrefix, EndsAtEveryOtherByteWhereverItLies) {
   }
 }
 
+TEST(ShellQuoted, IsReadBackByAShell) {
+  EXPECT_EQ(shell_quoted("dumps/rank_0"), "dumps/rank_0");
+  EXPECT_EQ(shell_quoted("my dumps"), "'my dumps'");
+  EXPECT_EQ(shell_quoted(""), "''");
+  EXPECT_EQ(shell_quoted("it's $HOME"), "'it'\\''s $HOME'");
+  EXPECT_EQ(shell_quoted("*.log"), "'*.log'");
+  EXPECT_EQ(shell_quoted("größe"), "'größe'");
+  EXPECT_EQ(shell_quoted("a\x1b[2J'\\"), "$'a\\x1b[2J\\'\\\\'");
+}
+
 }  // namespace
 }  // namespace postflight

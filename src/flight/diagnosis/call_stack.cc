@@ -18,10 +18,14 @@ bool is_library(std::string_view file) {
 
 }  // namespace
 
+bool is_own_frame(const Job& job, const Frame& frame) {
+  return !is_library(job.text(frame.file));
+}
+
 const Frame* own_frame(const Job& job, StackId stack) {
   const std::span<const FrameId> frames = job.tables.stack(stack);
   for (const FrameId id : frames)
-    if (!is_library(job.text(job.tables.frame(id).file)))
+    if (is_own_frame(job, job.tables.frame(id)))
       return &job.tables.frame(id);
   return frames.empty() ? nullptr : &job.tables.frame(frames[0]);
 }

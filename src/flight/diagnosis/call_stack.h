@@ -12,6 +12,9 @@ namespace postflight {
 // stack. Valid while the job lives.
 const Frame* own_frame(const Job& job, StackId stack);
 
+// Whether it is in the user's own code.
+bool is_own_frame(const Job& job, const Frame& frame);
+
 // "forward (model.py:26)", with the base name of the file; not escaped.
 std::string frame_text(const Job& job, const Frame& frame);
 

@@ -20,9 +20,10 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .severity = Severity::kNote,
      .culprits = RankState::kUnknown,
      .action = Action::kNever,
-     .advice = "if the job hangs all the same, collect the stacks of all ranks "
-               "(py-spy dump) and their logs (--log), and dump again a minute "
-               "later."},
+     .advice =
+         "if the job hangs all the same, collect the stacks of all ranks "
+         "(postflight stacks --mine on each node) and their logs (--log), "
+         "and dump again a minute later."},
     {.kind = kInProgress,
      .name = "in_progress",
      .headline = "MOVING",
@@ -45,8 +46,10 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .headline = "HANG",
      .severity = Severity::kError,
      .culprits = RankState::kMissing,
-     .advice = "check what that process does outside of collectives: its log, "
-               "py-spy dump, its data loader, a slow or full disk."},
+     .advice =
+         "check what that process does outside of collectives: its log, "
+         "its stacks (postflight stacks --pid N), its data loader, a slow "
+         "or full disk."},
     {.kind = kNoDump,
      .name = "no_dump",
      .headline = "HANG",

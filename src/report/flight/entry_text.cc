@@ -139,4 +139,9 @@ std::string time_label(std::int64_t nanoseconds) {
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+std::string host_label(const Job& job, Rank rank) {
+  const std::string_view host = job.host_of(rank);
+  return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
+}
+
 }  // namespace postflight

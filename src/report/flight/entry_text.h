@@ -35,4 +35,7 @@ std::string place_label(const Job& job, const Entry& entry);
 // "2026-11-15 05:51:50 UTC"; empty for 0.
 std::string time_label(std::int64_t nanoseconds);
 
+// " on node1", or nothing if the host is not known.
+std::string host_label(const Job& job, Rank rank);
+
 }  // namespace postflight

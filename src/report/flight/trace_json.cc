@@ -5,6 +5,7 @@
 #include "json/writer.h"
 #include "report/finding_text.h"
 #include "report/flight/trace_text.h"
+#include "report/stacks/report.h"
 
 namespace postflight {
 namespace {
@@ -159,7 +160,8 @@ void write_dumps(const Job& job, JsonWriter& json) {
 
 }  // namespace
 
-void write_trace_json(const Job& job, const Verdict& verdict, Output& out) {
+void write_trace_json(const Job& job, const Verdict& verdict, Output& out,
+                      const StackSnapshot* stacks) {
   JsonWriter json(out);
   json.begin("postflight.trace/1");
   write_verdict(job, verdict, json);
@@ -167,6 +169,15 @@ void write_trace_json(const Job& job, const Verdict& verdict, Output& out) {
   write_ranks(job, verdict, json);
   write_groups(job, json);
   write_dumps(job, json);
+  if (stacks != nullptr) {
+    json.array("stacks");
+    for (const ProcessStacks& process : stacks->processes) {
+      json.object();
+      write_process_stacks(process, json);
+      json.end();
+    }
+    json.end();
+  }
   json.finish();
 }
 

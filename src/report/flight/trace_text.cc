@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "report/finding_text.h"
 #include "report/flight/entry_text.h"
 #include "report/flight/proof_text.h"
+#include "report/flight/row.h"
 #include "report/wrapped.h"
 
 namespace postflight {
@@ -63,24 +66,30 @@ RankRow row_of(const Job& job, const RankStatus& one) {
   return row;
 }
 
-// Tensors come first where they differ, as the place is then the same.
-std::string text_of(const RankRow& row, bool tensors_first = false) {
+// What a row says of its entry, the parts that matter most first.
+std::vector<std::string> parts_of(const RankRow& row, bool tensors_first) {
   if (!row.has_entry)
-    return row.operation;
+    return {row.operation};
   const bool is_in_it = row.state == RankState::kWaiting ||
                         row.state == RankState::kMismatched ||
                         row.state == RankState::kStalled;
-  std::string text = is_in_it ? "" : "last: ";
-  text += row.operation.empty() ? row.name : row.operation;
-  if (tensors_first && !row.tensors.empty())
-    text += "  " + row.tensors;
-  if (!row.place.empty())
-    text += "  " + row.place;
-  text += row.groups > 1 ? fmt::format("  {} groups", row.groups)
-                         : "  " + row.group;
-  if (!tensors_first && !row.tensors.empty())
-    text += "  " + row.tensors;
-  return text;
+  std::vector<std::string> parts = {
+      (is_in_it ? "" : "last: ") +
+      (row.operation.empty() ? row.name : row.operation)};
+  // Tensors come first where they differ, as the place is then the same.
+  if (tensors_first)
+    parts.push_back(row.tensors);
+  parts.push_back(row.place);
+  parts.push_back(row.groups > 1 ? fmt::format("{} groups", row.groups)
+                                 : row.group);
+  if (!tensors_first)
+    parts.push_back(row.tensors);
+  std::erase(parts, "");
+  return parts;
+}
+
+std::string text_of(const RankRow& row) {
+  return fmt::format("{}", fmt::join(parts_of(row, false), "  "));
 }
 
 void merge(RankRow& into, const RankRow& row) {
@@ -156,18 +165,23 @@ void write_rank_rows(const Job& job, const Verdict& verdict, bool all,
     rows = without_groups(rows);
   sort_rows(rows);
   const std::size_t shown = all ? rows.size() : std::min(rows.size(), kRows);
+  const std::size_t width = row_width(terminal, all);
+  constexpr std::size_t kLongestList = 60;
+  const std::size_t most = all ? kUnlimitedWidth
+                           : width == kUnlimitedWidth
+                               ? kLongestList
+                               : std::max<std::size_t>(terminal.width / 3, 12);
   std::vector<std::string> ranks;
   std::size_t widest = 0;
   for (std::size_t i = 0; i < shown; ++i) {
-    ranks.push_back(ranks_label(rows[i].ranks,
-                                std::max<std::size_t>(terminal.width / 3, 12)));
+    ranks.push_back(ranks_label(rows[i].ranks, most));
     widest = std::max(widest, ranks.back().size());
   }
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string text =
-        text_of(rows[i], traits(verdict.kind).tensors_differ);
+    const std::vector<std::string> parts =
+        parts_of(rows[i], traits(verdict.kind).tensors_differ);
     const std::string_view name = rank_state_name(rows[i].state);
-    if (text.empty()) {
+    if (parts.empty() || parts[0].empty()) {
       out += fmt::format("  {:<10} {}\n", name, ranks[i]);
       continue;
     }
@@ -176,12 +190,11 @@ void write_rank_rows(const Job& job, const Verdict& verdict, bool all,
                             ? Style::kDim
                             : Style::kBold;
     const std::size_t used = 2 + 11 + widest + 2;
-    out += fmt::format(
-        "  {} {:<{}}  {}\n",
-        terminal.styled(style, fmt::format("{:<10}", name)), ranks[i], widest,
-        cut_to_width(text,
-                     terminal.width > used + 10 ? terminal.width - used : 60,
-                     terminal.ellipsis()));
+    const std::size_t needed = traits(verdict.kind).tensors_differ ? 3 : 2;
+    out += fmt::format("  {} {:<{}}  {}\n",
+                       terminal.styled(style, fmt::format("{:<10}", name)),
+                       ranks[i], widest,
+                       fitted(parts, needed, used, width, terminal));
   }
   if (shown < rows.size())
     out += fmt::format("  and {} more rows (--all)\n", rows.size() - shown);
@@ -203,11 +216,6 @@ std::string confidence_text(const Verdict& verdict) {
   return verdict.confidence == Confidence::kCertain || verdict.healthy()
              ? ""
              : fmt::format(" ({})", confidence_name(verdict.confidence));
-}
-
-std::string host_text(const Job& job, Rank rank) {
-  const std::string_view host = job.host_of(rank);
-  return host.empty() ? "" : fmt::format(" on {}", escape_for_terminal(host));
 }
 
 // "rank 3 on node1, ranks 8-9 on node2", or nothing if no host is known.
@@ -282,43 +290,76 @@ std::string waiters_text(const Waiters& waiters, std::size_t width) {
   return text;
 }
 
+// "waits in read (dataset.py:88); the same stack in both snapshots"
+std::string now_text(const ThreadStack& thread, const Terminal& terminal) {
+  std::string text =
+      escape_for_terminal(place_text(thread.frames, terminal.ellipsis()));
+  if (thread.state == ThreadState::kRunning)
+    text += ", running";
+  if (thread.motion == Motion::kStuck)
+    text += "; stuck: the same stack in all snapshots";
+  else if (thread.motion == Motion::kBusy)
+    text += "; busy: its stack changes";
+  return text;
+}
+
+// The frames where two stacks part, if both are the user's own: in torch's,
+// which thread an operation comes from says little.
+std::optional<StackDivergence> own_divergence(const Job& job, StackId mine,
+                                              StackId theirs) {
+  std::optional<StackDivergence> stacks = stack_divergence(job, mine, theirs);
+  if (!stacks || stacks->first == nullptr || stacks->second == nullptr ||
+      !is_own_frame(job, *stacks->first) || !is_own_frame(job, *stacks->second))
+    return std::nullopt;
+  return stacks;
+}
+
 void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
-                   const Terminal& terminal, Output& out) {
+                   const TraceReportOptions& options, const Terminal& terminal,
+                   Output& out) {
+  constexpr std::size_t kColumn = 20;
+  const auto tell = [&](std::string_view label, const std::string& text) {
+    out += fmt::format("    {:<15} {}\n", label,
+                       wrapped(text, kColumn, terminal.width, kColumn));
+  };
   const RankDump* const dump = job.find(rank);
   const Evidence* const own = evidence_of(verdict, rank);
   const Evidence* const other = example_of(verdict);
-  if (dump == nullptr || own == nullptr || other == nullptr)
-    return;
-  const Entry here = dump->entries[*own->entry];
-  const Entry there = job.find(other->rank)->entries[*other->entry];
-  const std::string mine = place_label(job, here);
-  const std::string theirs = place_label(job, there);
-  if (mine == theirs &&
-      operation_label(job, here) == operation_label(job, there))
+  std::optional<Entry> here;
+  std::optional<Entry> there;
+  if (dump != nullptr && own != nullptr && other != nullptr) {
+    here = dump->entries[*own->entry];
+    there = job.find(other->rank)->entries[*other->entry];
+    if (place_label(job, *here) == place_label(job, *there) &&
+        operation_label(job, *here) == operation_label(job, *there))
+      here = there = std::nullopt;
+  }
+  const std::vector<const ProcessStacks*> now =
+      processes_of_rank(options.stacks, rank.value);
+  if (!here && now.empty())
     return;
   out += fmt::format(
       "\n  {}{}\n",
       terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
-      host_text(job, rank));
-  const bool absent = traits(verdict.kind).culprits == RankState::kMissing;
-  const auto tell = [&](std::string_view label, const std::string& text) {
-    constexpr std::size_t kColumn = 20;
-    out += fmt::format("    {:<15} {}\n", label,
-                       wrapped(text, kColumn, terminal.width, kColumn));
-  };
-  tell(absent ? "was last in" : "is in",
-       fmt::format("{}  {}", operation_label(job, here), mine));
-  tell("others are in",
-       fmt::format("{}  {}", operation_label(job, there), theirs));
-  if (const std::optional<StackDivergence> stacks =
-          stack_divergence(job, here.stack, there.stack);
-      stacks && stacks->first != nullptr && stacks->second != nullptr)
-    tell("stacks diverge",
-         fmt::format("rank {} at {}, the others at {}", rank.value,
-                     escape_for_terminal(frame_text(job, *stacks->first)),
-                     escape_for_terminal(frame_text(job, *stacks->second))));
+      host_label(job, rank));
+  if (here) {
+    const bool absent = traits(verdict.kind).culprits == RankState::kMissing;
+    tell(absent ? "was last in" : "is in",
+         fmt::format("{}  {}", operation_label(job, *here),
+                     place_label(job, *here)));
+    tell("others are in", fmt::format("{}  {}", operation_label(job, *there),
+                                      place_label(job, *there)));
+    if (const auto stacks = own_divergence(job, here->stack, there->stack))
+      tell("stacks diverge",
+           fmt::format("rank {} at {}, the others at {}", rank.value,
+                       escape_for_terminal(frame_text(job, *stacks->first)),
+                       escape_for_terminal(frame_text(job, *stacks->second))));
+  }
+  for (const ProcessStacks* const process : now)
+    if (const ThreadStack* const main = process->main_thread())
+      tell("is now in", now_text(*main, terminal));
   if (const Waiters waiters = waiters_of(verdict, rank);
-      !waiters.direct.empty())
+      here && !waiters.direct.empty())
     tell("waited for by", waiters_text(waiters, terminal.width));
 }
 
@@ -347,20 +388,25 @@ void write_shown_findings(const Verdict& verdict, bool all,
 }
 
 // What to do about the verdict, and the command to go on with.
-void write_advice(const Verdict& verdict, std::string_view source,
+void write_advice(const Verdict& verdict, const TraceReportOptions& options,
                   const Terminal& terminal, Output& out) {
   const auto tell = [&](const std::string& line) {
     out += fmt::format("\n{}", wrapped(line, 0, terminal.width, 6));
+  };
+  // One line, so that it can be pasted.
+  const auto next = [&](std::string_view command, std::string_view words,
+                        const std::string& more) {
+    out += fmt::format("\nNext: postflight {}{}{}{}", command,
+                       words.empty() ? "" : " ", words, more);
   };
   if (const std::string_view advice = traits(verdict.kind).advice;
       !advice.empty())
     tell(fmt::format("Do:   {}", advice));
   if (!verdict.culprits.empty())
-    tell(fmt::format("Next: postflight trace {} --rank {}",
-                     escape_for_terminal(source), verdict.culprits[0].value));
+    next("trace", options.trace_words,
+         fmt::format(" --rank {}", verdict.culprits[0].value));
   else if (verdict.pending)
-    tell(fmt::format("Next: postflight entries {}",
-                     escape_for_terminal(source)));
+    next("entries", options.entries_words, "");
   out += "\n";
 }
 
@@ -382,108 +428,14 @@ void write_trace(const Job& job, const Verdict& verdict,
     out += fmt::format("\n  where      {}\n",
                        wrapped(hosts, 13, terminal.width, 13));
   for (std::size_t i = 0; i < verdict.culprits.size() && i < kCulprits; ++i)
-    write_culprit(job, verdict, verdict.culprits[i], terminal, out);
+    write_culprit(job, verdict, verdict.culprits[i], options, terminal, out);
   if (options.why)
     write_proofs(verdict, terminal, out);
   if (const std::int64_t begin = hang_began(job, verdict);
       begin != 0 && verdict.stands())
     out += fmt::format("\n  waiting since {}\n", time_label(begin));
   write_shown_findings(verdict, options.all, terminal, out);
-  write_advice(verdict, options.source, terminal, out);
-}
-
-void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
-                       const Terminal& terminal, Output& out) {
-  constexpr std::size_t kLast = 12;
-  const auto status =
-      std::ranges::lower_bound(verdict.ranks, rank, {}, &RankStatus::rank);
-  const RankDump* const dump = job.find(rank);
-  out += fmt::format(
-      "{}{}: {}\n",
-      terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
-      host_text(job, rank), rank_state_name(status->state));
-  if (!status->waiting_for.empty())
-    out += fmt::format("  waits for {}\n", ranks_label(status->waiting_for));
-  std::vector<Rank> waiting;
-  for (const RankStatus& other : verdict.ranks)
-    if (std::ranges::binary_search(other.waiting_for, rank))
-      waiting.push_back(other.rank);
-  if (!waiting.empty())
-    out += fmt::format("  {} wait{} for it\n", ranks_label(waiting),
-                       waiting.size() == 1 ? "s" : "");
-  if (dump == nullptr) {
-    out += "  left no dump\n";
-    return;
-  }
-  out += fmt::format("  {} entries of version {} in {}\n", dump->entries.size(),
-                     escape_for_terminal(job.text(dump->version)),
-                     escape_for_terminal(dump->file));
-  const std::size_t first =
-      dump->entries.size() > kLast ? dump->entries.size() - kLast : 0;
-  out += first > 0 ? fmt::format("\n  the last {}:\n", kLast) : "\n";
-  for (std::size_t i = first; i < dump->entries.size(); ++i) {
-    const Entry entry = dump->entries[i];
-    const Call& call = job.call(entry);
-    out += cut_to_width(
-        fmt::format("  {:<10} {:<28} {:<14} {:<18} {}", state_name(entry.state),
-                    operation_label(job, entry),
-                    group_label(job, job.group(call.group)),
-                    tensors_label(job, call), place_label(job, entry)),
-        std::max<std::size_t>(terminal.width, 40), terminal.ellipsis());
-    out += "\n";
-  }
-  if (dump->entries.empty())
-    return;
-  const Entry last = dump->entries[status->entry.value_or(
-      static_cast<std::uint32_t>(dump->entries.size() - 1))];
-  if (last.stack == StackId{})
-    return;
-  out += fmt::format("\n  stack of {}, innermost frame first:\n",
-                     operation_label(job, last));
-  for (const FrameId id : job.tables.stack(last.stack)) {
-    const Frame& frame = job.tables.frame(id);
-    out += fmt::format("    {} at {}:{}\n",
-                       escape_for_terminal(job.text(frame.function)),
-                       escape_for_terminal(job.text(frame.file)), frame.line);
-  }
-}
-
-void write_group_report(const Job& job, const Verdict& verdict, GroupId id,
-                        const Terminal& terminal, Output& out) {
-  const Group& group = job.group(id);
-  out += fmt::format("{}: {}{}\n",
-                     terminal.styled(Style::kBold, group_label(job, group)),
-                     ranks_label(group.members),
-                     group.configured ? "" : ", inferred from its entries");
-  // Members by their last operation on this group.
-  std::map<std::string, std::vector<Rank>> alike;
-  for (const Rank member : group.members) {
-    const RankDump* const dump = job.find(member);
-    std::string what = "left no dump";
-    if (dump != nullptr) {
-      what = "no entries of this group";
-      for (std::size_t i = dump->entries.size(); i-- > 0;) {
-        const Entry entry = dump->entries[i];
-        if (job.call(entry).group != id)
-          continue;
-        what = fmt::format("{:<10} {}  {}  {}", state_name(entry.state),
-                           operation_label(job, entry),
-                           tensors_label(job, job.call(entry)),
-                           place_label(job, entry));
-        break;
-      }
-    }
-    alike[what].push_back(member);
-  }
-  out += "\n  last operation of each member:\n";
-  for (const auto& [what, ranks] : alike)
-    out += cut_to_width(fmt::format("  {:<22} {}", ranks_label(ranks), what),
-                        std::max<std::size_t>(terminal.width, 40),
-                        terminal.ellipsis()) +
-           "\n";
-  if (verdict.group == id)
-    out += fmt::format("\n  {}\n", wrapped(escape_for_terminal(verdict.summary),
-                                           2, terminal.width, 2));
+  write_advice(verdict, options, terminal, out);
 }
 
 }  // namespace postflight
