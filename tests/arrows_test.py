@@ -78,6 +78,8 @@ THIRD_PARTY = {
     "zlib.h": ["checkpoint", "stream"],
     "zstd": ["stream"],
     "lz4frame.h": ["stream"],
+    "archive.h": ["stream"],
+    "archive_entry.h": ["stream"],
     "xxhash.h": ["stream"],
     "elfutils/": ["profile"],
     "libelf.h": ["profile"],

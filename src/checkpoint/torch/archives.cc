@@ -76,4 +76,13 @@ Archives find_archives(Bytes file, const Limits& limits) {
   return found;
 }
 
+std::optional<Extent> archive_at_end(Bytes bytes) {
+  constexpr std::size_t kTail = 65536 + 22;
+  const Bytes tail = bytes.last(std::min(bytes.size(), kTail));
+  if (as_text(tail).rfind(kEndSignature) == std::string_view::npos)
+    return std::nullopt;
+  const Result<ZipEnd> end = find_zip_end(bytes);
+  return end && end->entries > 0 ? std::optional(end->archive) : std::nullopt;
+}
+
 }  // namespace postflight

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "checkpoint/zip/extent.h"
 
+#include <optional>
 #include <vector>
 
 namespace postflight {
@@ -21,5 +22,9 @@ struct Archives {
 // where it begins, so the walk goes backwards from end record to end record;
 // what it does not recognise becomes a finding.
 Archives find_archives(Bytes file, const Limits& limits);
+
+// The archive whose end record is in the last 64 KiB, as Python's zipfile looks
+// for it, if it has entries.
+std::optional<Extent> archive_at_end(Bytes file);
 
 }  // namespace postflight

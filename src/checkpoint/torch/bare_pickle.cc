@@ -1,6 +1,6 @@
 // A pickle that is a file by itself. Tensors in it have no storages.
 
-#include "checkpoint/torch/pickle_streams.h"
+#include "checkpoint/torch/container_search.h"
 #include "checkpoint/torch/sources.h"
 #include "checkpoint/torch/tree_builder.h"
 

@@ -1,10 +1,15 @@
 #include "checkpoint/torch/pickle_file.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "checkpoint/torch/container_search.h"
+#include "checkpoint/torch/storage_reference.h"
 #include "pickle/nested.h"
 
 namespace postflight {
@@ -42,6 +47,81 @@ bool is_in_any(const std::set<std::string, std::less<>>& folders,
   return false;
 }
 
+// The storages behind the pickles of a legacy file: what the object says of
+// them, and the keys in the order of the file, which is the last pickle.
+class LegacyStorages {
+ public:
+  // `machine` has just read `root`.
+  void meet(const Machine& machine, const Value& root) {
+    for (const Object* const object : machine.objects()) {
+      if (!object->arguments.is(Kind::kTuple))
+        continue;
+      for (const Value& argument : object->arguments.items()) {
+        StorageReference reference;
+        if (argument.is(Kind::kPersistent) &&
+            read_storage_id(argument.persistent_id(), reference) &&
+            reference.dtype.known())
+          sizes_.emplace(reference.key, reference.dtype.size);
+      }
+    }
+    keys_ = root.is(Kind::kList) ? root.items() : std::span<const Value>();
+  }
+
+  // Where the storages end that begin at `at`. An element of one that no tensor
+  // uses may have any size.
+  std::uint64_t end(Bytes bytes, std::uint64_t at) const {
+    for (const Value& key : keys_) {
+      if (bytes.size() - at < sizeof(std::uint64_t))
+        return bytes.size();  // truncated
+      const auto count = load_little_endian<std::uint64_t>(bytes.data() + at);
+      at += sizeof(std::uint64_t);
+      const auto size = key.is(Kind::kString) || key.is(Kind::kLegacyString)
+                            ? sizes_.find(std::string(key.text()))
+                            : sizes_.end();
+      std::optional<std::uint64_t> whole;
+      if (size != sizes_.end())
+        whole = checked_multiply(count, std::uint64_t{size->second});
+      else if (&key == &keys_.back() && count > 0 &&
+               (bytes.size() - at) % count == 0 &&
+               (bytes.size() - at) / count <= kLargestElement)
+        whole = bytes.size() - at;
+      if (!whole || *whole > bytes.size() - at)
+        return at;
+      at += *whole;
+    }
+    return at;
+  }
+
+ private:
+  static constexpr std::uint64_t kLargestElement = 16;
+  std::map<std::string, std::uint32_t, std::less<>> sizes_;  // of elements
+  std::span<const Value> keys_;
+};
+
+// A loader of packages takes these names from the archive.
+void distrust(const std::set<std::string, std::less<>>& modules, Audit& audit) {
+  const auto is_own = [&modules](std::string_view name) {
+    for (std::size_t end = name.size(); end != name.npos && end > 0;
+         end = name.rfind('.', end - 1)) {
+      if (modules.contains(name.substr(0, end)))
+        return true;
+    }
+    return false;
+  };
+  constexpr std::string_view kReason =
+      "is a module that the archive brings along";
+  for (GlobalUse& use : audit.globals)
+    if (use.trust < Trust::kUnknown && is_own(use.module)) {
+      use.trust = Trust::kUnknown;
+      use.reason = kReason;
+    }
+  for (CallUse& use : audit.calls)
+    if (use.trust < Trust::kUnknown && is_own(use.callable)) {
+      use.trust = Trust::kUnknown;
+      use.reason = kReason;
+    }
+}
+
 // Values may take 64 times the deflated size, not the inflated one, or a
 // decompression bomb would take 64 times a thousand times its size.
 Limits capped(Limits limits, std::uint64_t file_size) {
@@ -56,8 +136,10 @@ Limits capped(Limits limits, std::uint64_t file_size) {
 
 Result<PickleFile> PickleFile::read(Bytes file, const Limits& limits) {
   PickleFile result(file.size(), limits);
-  result.load_streams(
-      TRY(find_pickle_streams(file, result.limits_, result.allowance_)), 0);
+  PickleStreams streams =
+      TRY(find_pickle_streams(file, result.limits_, result.allowance_));
+  result.format = streams.format;
+  result.load_streams(std::move(streams), 0);
   return result;
 }
 
@@ -101,28 +183,48 @@ void PickleFile::load_streams(PickleStreams found, std::uint32_t depth) {
   findings.insert(findings.end(),
                   std::make_move_iterator(found.findings.begin()),
                   std::make_move_iterator(found.findings.end()));
+  doubts.insert(doubts.end(), std::make_move_iterator(found.doubts.begin()),
+                std::make_move_iterator(found.doubts.end()));
   // Moving the streams into the vector does not move their bytes.
   streams_.push_back(std::move(found));
   const std::size_t place = streams_.size() - 1;
   const auto scripts = script_folders(streams_[place].streams);
   for (std::size_t i = 0; i < streams_[place].streams.size(); ++i)
-    load_stream(streams_[place].streams[i],
+    load_stream(streams_[place], streams_[place].streams[i],
                 is_in_any(scripts, streams_[place].streams[i].where), depth);
 }
 
-void PickleFile::load_stream(const PickleStream& stream, bool is_script,
+void PickleFile::load_stream(const PickleStreams& group,
+                             const PickleStream& stream, bool is_script,
                              std::uint32_t depth) {
-  // load_nested() may grow streams_ and move `stream` away.
+  // load_nested() may grow streams_ and move `group` and `stream` away, but not
+  // what is in them.
   const std::string where = stream.where;
   const std::optional<std::uint64_t> start = stream.offset;
   const bool salvaged = stream.salvaged;
+  const auto* const own_modules =
+      stream.modules ? &group.modules[*stream.modules] : nullptr;
   const Bytes bytes = stream.contents.bytes();
 
+  const auto place_of = [&where](std::uint64_t byte) {
+    return fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", byte);
+  };
   std::uint64_t at = 0;
   bool is_legacy = false;
+  LegacyStorages storages;
   for (int count = 0; at < bytes.size(); ++count) {
-    if ((is_legacy && count == kLegacyPickles) || (salvaged && count == 1))
+    if (salvaged && count == 1)
       return;
+    if (is_legacy && count == kLegacyPickles) {
+      if (const std::uint64_t end = storages.end(bytes, at); end < bytes.size())
+        doubts.push_back(
+            {Safety::kUnknown, "unaccounted_bytes",
+             fmt::format("{} bytes are neither of its pickles nor of the "
+                         "storages that these name",
+                         bytes.size() - end),
+             place_of(end)});
+      return;
+    }
     const Bytes rest = bytes.subspan(at);
     if (pickles.size() >= limits_.max_pickles) {
       stop_at(where, at);
@@ -137,7 +239,13 @@ void PickleFile::load_stream(const PickleStream& stream, bool is_script,
           {"trailing_bytes", Severity::kWarning,
            fmt::format("{} {} after the pickle are not a pickle", rest.size(),
                        zeros ? "zero bytes" : "bytes"),
-           fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at)});
+           place_of(at)});
+      if (!zeros)
+        doubts.push_back({Safety::kUnknown, "unaccounted_bytes",
+                          fmt::format("{} bytes follow its last pickle and "
+                                      "were not looked into",
+                                      rest.size()),
+                          place_of(at)});
       return;
     }
     LoadedPickle loaded;
@@ -145,11 +253,15 @@ void PickleFile::load_stream(const PickleStream& stream, bool is_script,
     if (start)
       loaded.offset = *start + at;
     loaded.audit = audit(machine_, {.is_script = is_script});
+    if (own_modules != nullptr)
+      distrust(*own_modules, loaded.audit);
     if (read) {
       loaded.pickle = *read;
       loaded.bytes = rest.first(read->size);
       if (count == 0 && read->root.is(Kind::kBigInteger))
         is_legacy = is_legacy_magic(read->root.text());
+      if (is_legacy)
+        storages.meet(machine_, read->root);
       at += read->size;
     } else {
       loaded.bytes = rest;
@@ -216,6 +328,8 @@ void PickleFile::load_nested(std::size_t parent, std::uint32_t depth) {
       stream.where = stream.where.empty() ? place : place + ": " + stream.where;
       stream.offset.reset();
     }
+    for (Reason& doubt : found->doubts)
+      doubt.where = doubt.where.empty() ? place : place + ": " + doubt.where;
     found->owned.push_back(std::move(contents));
     load_streams(std::move(*found), depth + 1);
   }

@@ -29,7 +29,7 @@ struct LoadedPickle {
 // the file's bytes, which must outlive it.
 class PickleFile {
  public:
-  // Fails if the file has no pickle at all.
+  // Fails if the file is of no known format.
   static Result<PickleFile> read(Bytes file, const Limits& limits);
 
   std::vector<LoadedPickle> pickles;
@@ -37,6 +37,8 @@ class PickleFile {
   // What else keeps the file from being safe: what was not looked into, and
   // what another reader would take for something else.
   std::vector<Reason> doubts;
+  // What it is if it has no pickles: "a NumPy file".
+  std::string_view format;
 
   // The worst that loading any of them would do.
   Trust worst() const;
@@ -50,8 +52,8 @@ class PickleFile {
   PickleFile(std::uint64_t file_size, const Limits& limits);
 
   void load_streams(PickleStreams streams, std::uint32_t depth);
-  void load_stream(const PickleStream& stream, bool is_script,
-                   std::uint32_t depth);
+  void load_stream(const PickleStreams& group, const PickleStream& stream,
+                   bool is_script, std::uint32_t depth);
   void stop_at(const std::string& where, std::uint64_t at);
   // Reads the pickles that calls of torch.storage._load_from_bytes hold.
   void load_nested(std::size_t parent, std::uint32_t depth);

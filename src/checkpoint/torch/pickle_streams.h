@@ -1,14 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/finding.h"
 #include "base/limits.h"
 #include "checkpoint/zip/directory.h"
+#include "pickle/safety.h"
 
 namespace postflight {
 
@@ -20,8 +24,10 @@ struct PickleStream {
   // Where in the file they begin; empty if they were inflated.
   std::optional<std::uint64_t> offset;
   Contents contents;
-  // They reach to the end of the file, as their size is unknown.
+  // Only the first pickle counts: where it ends is known only from itself.
   bool salvaged = false;
+  // The modules that its archive brings, by place in PickleStreams::modules.
+  std::optional<std::uint32_t> modules = {};
 };
 
 // How much may still be read of a file. Entries of an archive can overlap and
@@ -37,16 +43,13 @@ struct PickleStreams {
   std::vector<PickleStream> streams;
   std::vector<Finding> findings;
   std::vector<Contents> owned;  // inflated archives that streams point into
+  // What was not looked into, and what readers would take differently.
+  std::vector<Reason> doubts = {};
+  // Names of Python modules with their packages: "a.b".
+  std::vector<std::set<std::string, std::less<>>> modules = {};
+  // What the file is, if it holds no pickles: "a NumPy file".
+  std::string_view format = {};
 };
-
-// Finds every pickle inside a file by content: the file itself, the records of
-// a zip archive (stored or deflated), of several archives back to back as
-// distributed checkpoints have, of archives inside archives. A truncated zip
-// still gives its first record. The streams keep views into `file`.
-//
-// Fails if there is no pickle, and says what the file seems to be.
-Result<PickleStreams> find_pickle_streams(Bytes file, const Limits& limits,
-                                          Allowance& allowance);
 
 // Where pickles end and raw data begins in torch's format from before zip: its
 // first pickle is this number, four more follow, then the storages.

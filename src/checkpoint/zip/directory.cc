@@ -266,14 +266,29 @@ void ZipDirectory::look_around() {
 void ZipDirectory::look_for_duplicates() {
   std::uint64_t count = 0;
   std::uint64_t first = 0;
+  const ZipEntry* collision = nullptr;
   for (std::size_t i = 1; i < names_.size(); ++i) {
     const std::uint64_t entry = names_[i].entry;
-    if (names_[i].hash != names_[i - 1].hash ||
-        entries_[entry].name != entries_[names_[i - 1].entry].name)
+    if (names_[i].hash != names_[i - 1].hash)
       continue;
+    const ZipEntry& before = entries_[names_[i - 1].entry];
+    if (entries_[entry].name != before.name) {
+      if (compare_ignoring_case(entries_[entry].name, before.name) == 0)
+        collision = &entries_[entry];
+      continue;
+    }
     first = count == 0 ? entry : std::min(first, entry);
     ++count;
   }
+  if (collision != nullptr)
+    end_.findings.push_back(
+        {.kind = "zip_case_collision",
+         .severity = Severity::kWarning,
+         .message = fmt::format("{} differs from another only in the case of "
+                                "letters, and some readers take either for "
+                                "the other",
+                                quoted(collision->name)),
+         .where = std::string(collision->name)});
   if (count > 0)
     end_.findings.push_back(
         {.kind = "zip_duplicate_entry",

@@ -251,4 +251,23 @@ Result<ZipEnd> find_zip_end(Bytes file) {
   return end;
 }
 
+std::optional<std::uint64_t> other_zip_end(Bytes file) {
+  const Result<std::uint64_t> used = find_end_record(file);
+  if (!used)
+    return std::nullopt;
+  const std::uint64_t at = *used;
+  const std::uint64_t first = at - std::min(at, kLongestComment + kEndSize);
+  const std::string_view before = as_text(file.subspan(first, at - first));
+  for (std::size_t found = before.rfind(kEndSignature); found != before.npos;
+       found = found == 0 ? before.npos
+                          : before.rfind(kEndSignature, found - 1)) {
+    const std::uint64_t place = first + found;
+    if (at - place >= kEndSize &&
+        place + kEndSize + field<std::uint16_t>(file, place + 20) ==
+            file.size())
+      return place;
+  }
+  return std::nullopt;
+}
+
 }  // namespace postflight

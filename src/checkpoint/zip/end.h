@@ -5,6 +5,7 @@
 #include "checkpoint/zip/extent.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace postflight {
@@ -23,5 +24,9 @@ struct ZipEnd {
 // and anything may come before the archive. Looks at the records at the end
 // and the first bytes of the directory only.
 Result<ZipEnd> find_zip_end(Bytes file);
+
+// An end record before that one, whose comment it lies in: readers that check
+// the length of the comment take it.
+std::optional<std::uint64_t> other_zip_end(Bytes file);
 
 }  // namespace postflight

@@ -40,6 +40,8 @@ std::string headline(const PickleFile& file, const SafetyVerdict& verdict,
     case Safety::kSafe:
       rest = file.worst() == Trust::kTorch
                  ? "plain data and torch's own rebuilding functions"
+             : file.pickles.empty() && !file.format.empty()
+                 ? std::string(file.format)
                  : "plain data";
       break;
     case Safety::kBroken:

@@ -50,6 +50,18 @@ Result<> decode_into(Filter& decoder, Bytes bytes, std::uint64_t cap,
   }
 }
 
+Decompressed decode(Result<std::unique_ptr<Filter>> decoder, Bytes bytes,
+                    const Limits& limits) {
+  Decompressed result;
+  Result<> decoded =
+      decoder ? decode_into(**decoder, bytes, limits.max_inflated_bytes,
+                            result.bytes)
+              : Result<>(tl::unexpected<Error>(std::move(decoder).error()));
+  if (!decoded)
+    result.damage = std::move(decoded).error();
+  return result;
+}
+
 }  // namespace
 
 Compression sniff_compression(Bytes front) {
@@ -70,20 +82,14 @@ Result<std::unique_ptr<Filter>> make_decoder(Compression compression,
 }
 
 Decompressed decompress(Bytes bytes, const Limits& limits) {
-  Decompressed result;
   const Compression compression = sniff_compression(bytes);
-  if (compression == Compression::kNone) {
-    result.bytes = as_text(bytes);
-    return result;
-  }
-  Result<std::unique_ptr<Filter>> decoder = make_decoder(compression, limits);
-  Result<> decoded =
-      decoder ? decode_into(**decoder, bytes, limits.max_inflated_bytes,
-                            result.bytes)
-              : Result<>(tl::unexpected<Error>(std::move(decoder).error()));
-  if (!decoded)
-    result.damage = std::move(decoded).error();
-  return result;
+  if (compression == Compression::kNone)
+    return {.bytes = std::string(as_text(bytes)), .damage = {}};
+  return decode(make_decoder(compression, limits), bytes, limits);
+}
+
+Decompressed decompress_zlib(Bytes bytes, const Limits& limits) {
+  return decode(make_inflate_filter(DeflateFormat::kZlib), bytes, limits);
 }
 
 }  // namespace postflight

@@ -29,5 +29,7 @@ struct Decompressed {
 // Decompresses `bytes`, up to Limits::max_inflated_bytes. If they are not
 // compressed, they are copied.
 Decompressed decompress(Bytes bytes, const Limits& limits = {});
+// The same for a zlib stream, which has no signature.
+Decompressed decompress_zlib(Bytes bytes, const Limits& limits = {});
 
 }  // namespace postflight
