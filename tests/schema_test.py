@@ -93,6 +93,11 @@ def main():
         lines = answers(program, "entries", "--json", os.path.join(DATA, job))
         assert lines
         collected += lines
+    for name in ("good.env", "train.sbatch"):
+        collected += answers(
+            program, "doctor", "--json", "--env",
+            os.path.join(DATA, "doctor", name),
+            os.path.join(DATA, "flight", "nccl_missing_rank"))
     collected += answers(program, "stacks", "--json", *sorted(glob.glob(
         os.path.join(DATA, "stacks", "*.[htj]*"))))
     for name in ("train-rank0", "train-rank1", "cut"):
@@ -109,6 +114,8 @@ def main():
     assert not validators["postflight.pickle/1"].is_valid(broken)
     broken = dict(validated["postflight.trace/1"], verdict={"kind": "perhaps"})
     assert not validators["postflight.trace/1"].is_valid(broken)
+    broken = dict(validated["postflight.doctor/1"], settings=[{}])
+    assert not validators["postflight.doctor/1"].is_valid(broken)
     broken = dict(validated["postflight.stacks/1"], processes=[{}])
     assert not validators["postflight.stacks/1"].is_valid(broken)
     broken = dict(validated["postflight.profile/1"], functions=[{}])

@@ -6,6 +6,7 @@
 namespace postflight {
 
 Command ckpt_command();
+Command doctor_command();
 Command fr_trace_command();
 Command entries_command();
 Command pickle_command();

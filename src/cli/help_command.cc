@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "base/suggestion.h"
 #include "cli/arguments/help_text.h"
-#include "cli/arguments/suggestion.h"
 #include "cli/command.h"
 
 namespace postflight {

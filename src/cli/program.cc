@@ -49,7 +49,8 @@ int run_program(int argc, char** argv) {
       .declare = {},
       .commands = {trace_command(), fr_trace_command(), entries_command(),
                    stacks_command(), ckpt_command(), pickle_command(),
-                   profile_command(), stream_command(), version_command()}};
+                   profile_command(), stream_command(), doctor_command(),
+                   version_command()}};
   program.commands.push_back(help_command(program));
   program.commands.push_back(generate_command(program));
   CommonOptions common;

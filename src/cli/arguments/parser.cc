@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/arguments/suggestion.h"
+#include "base/suggestion.h"
 
 namespace postflight {
 namespace {

@@ -1,13 +1,10 @@
-#include "cli/arguments/suggestion.h"
+#include "base/suggestion.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 namespace postflight {
-namespace {
-
-// Levenshtein's distance, one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -21,8 +18,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-}  // namespace
 
 std::optional<std::string> suggestion(std::string_view typed,
                                       std::span<const std::string> words) {

@@ -1,4 +1,4 @@
-#include "cli/arguments/suggestion.h"
+#include "base/suggestion.h"
 
 #include <vector>
 
