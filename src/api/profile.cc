@@ -3,8 +3,12 @@
 #include <csignal>
 #include <utility>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 
+#include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/file.h"
 #include "profile/engine/agent_image.h"
@@ -28,10 +32,6 @@ ProfileRun::ProfileRun(Private, ProfileRequest request, const Context& context)
                 .phase_filter =
                     request_.phases.keeps_all() ? nullptr : &request_.phases,
                 .rank = rank_from(process_environment()),
-                // Waiting threads get no signals, and only a program that is
-                // launched can be given the agent.
-                .agent = request_.engine == EngineChoice::kAuto &&
-                         request_.mode == ProfileMode::kCpu && !request_.pid,
                 .native = request_.native} {}
 
 Result<std::unique_ptr<ProfileRun>> ProfileRun::start(ProfileRequest request,
@@ -106,11 +106,26 @@ Result<> ProfileRun::launch() {
   sampling_.folder = folder_->path();
   std::vector<std::string> environment =
       TRY(install_phase_helper(folder_->path(), process_environment()));
-  if (sampling_.agent)
-    for (std::string& variable : TRY(install_agent(
-             folder_->path(), request_.interval, process_environment())))
-      environment.push_back(std::move(variable));
+  // Waiting threads get no signals, so the agent does not see them.
+  if (request_.engine == EngineChoice::kAuto &&
+      request_.mode == ProfileMode::kCpu)
+    TRY(prepare_agent(environment));
   launch_.emplace(TRY(Launch::start(request_.command, environment)));
+  return {};
+}
+
+Result<> ProfileRun::prepare_agent(std::vector<std::string>& environment) {
+  arena_.emplace(TRY(AgentArena::create(request_.interval, request_.native)));
+  Result<std::vector<std::string>> variables =
+      install_agent(folder_->path(), *arena_, process_environment());
+  if (!variables) {
+    log_->note("engine_why", variables.error().message());
+    arena_.reset();
+    return {};
+  }
+  for (std::string& variable : *variables)
+    environment.push_back(std::move(variable));
+  sampling_.arena = &*arena_;
   return {};
 }
 
@@ -128,7 +143,11 @@ Result<ProfileOutcome> ProfileRun::finish(
     const std::function<void()>& before_sample) {
   const auto start = std::chrono::steady_clock::now();
   SamplingLoop loop(sampling_, context_, *log_);
-  loop.add(launch_ ? launch_->pid() : *request_.pid);
+  loop.add(launch_ ? launch_->pid() : *request_.pid, launch_.has_value());
+  const Descriptor end(
+      launch_ ? static_cast<int>(::syscall(SYS_pidfd_open, launch_->pid(), 0U))
+              : -1);
+  loop.wake_by(end.number());
   TRY(loop.run([&] {
     before_sample();
     return launch_ ? !launch_->poll() : interrupts_ == 0;

@@ -21,6 +21,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/temporary_folder.h"
+#include "profile/engine/agent_arena.h"
 #include "profile/engine/engine.h"
 #include "profile/engine/launch.h"
 #include "profile/log/log.h"
@@ -103,6 +104,7 @@ class ProfileRun {
   Result<> create_log();
   void write_notes();
   Result<> launch();
+  Result<> prepare_agent(std::vector<std::string>& environment);
 
   const ProfileRequest request_;
   const Context context_;
@@ -111,6 +113,7 @@ class ProfileRun {
   std::filesystem::path asked_for_;
   std::optional<ProfileLogWriter> log_;
   std::optional<TemporaryFolder> folder_;  // of phases and the agent
+  std::optional<AgentArena> arena_;
   std::optional<Launch> launch_;
   std::atomic<int> interrupts_ = 0;
 };

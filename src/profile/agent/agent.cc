@@ -4,6 +4,14 @@
 // signal at every interval. The handler runs on that thread, so the frames it
 // walks do not change meanwhile. It writes what it sees to a ring in shared
 // memory; names are looked up by the engine, from outside.
+//
+// A sample weighs what the CPU clock of its thread has advanced since the
+// thread's last sample, so time in the kernel, where no signals are sent, is
+// not lost. A thread's first sample comes after a random part of an interval
+// and weighs a whole one: threads that live shorter than that are seen in
+// proportion to how long they ran. Later periods are random, too, so that no
+// program runs in lockstep with them; changing one means opening the event
+// again, so each period serves for a number of samples.
 
 #include <atomic>
 #include <cerrno>
@@ -14,46 +22,61 @@
 #include <ctime>
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "profile/agent/clock.h"
 #include "profile/agent/codes.h"
+#include "profile/agent/event.h"
 #include "profile/agent/exec_guard.h"
 #include "profile/agent/fault_guard.h"
 #include "profile/agent/frame_walk.h"
 #include "profile/agent/memory.h"
 #include "profile/agent/phase_layout.h"
 #include "profile/agent/sample_ring.h"
+#include "profile/agent/settings.h"
+#include "profile/agent/signal_mask.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::size_t kFramesBytes =
     sizeof(std::uint64_t) * kWalkWordsPerFrame * kMostRingFrames;
+constexpr std::size_t kIdentitiesBytes =
+    sizeof(std::uint64_t) * kMostRingFrames;
+constexpr std::size_t kRoomBytes = 2 * (kFramesBytes + kIdentitiesBytes);
 // After this many records a thread sends its whole stack again, in case the
 // reader has missed one.
 constexpr std::uint32_t kWholeEach = 64;
+// How many samples have the same period.
+constexpr std::uint32_t kPeriodEach = 32;
+// After this many records in a row for which the ring had no space, nobody
+// reads it any more.
+constexpr std::uint32_t kMostUnread = 2'000;
+// What the loader and the kernel take to start a program.
+constexpr std::uint64_t kMostStart = 20'000'000;
+
+// An event repeats until it is replaced, which must not be too often.
+constexpr std::uint64_t kShortest = 100'000;
 
 // All state of the agent; zero until set_up().
 struct Agent {
-  RingHeader* ring = nullptr;
-  std::byte* data = nullptr;
-  std::byte* phases = nullptr;
-  std::uint64_t interval_ns = 0;
+  Arena arena;
+  bool active = false;  // a slot is claimed
+  Settings settings;
   int signal = 0;
-  bool refuse = false;  // for tests: act as if perf events were refused
   pid_t pid = 0;
   bool clocked = false;  // driven by the clock thread, not by perf events
   CreateThread create_thread = nullptr;
-  char folder[kMostFolderBytes] = {};
-  void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState
+  // PyGILState_GetThisThreadState and _PyThreadState_UncheckedGet: the state
+  // that this thread began with, and the one that somebody runs with now. The
+  // second is that of a sub-interpreter, too, but perhaps another thread's.
+  void* (*thread_state)() = nullptr;
+  void* (*current_state)() = nullptr;
   pthread_key_t key = 0;
 };
 Agent agent;
@@ -61,24 +84,36 @@ Agent agent;
 // One for each thread. Initial-exec, so that a handler reaches it without
 // allocating.
 struct ThreadData {
-  int event;  // its descriptor plus one; 0: none
+  void* event;
+  std::uint64_t period_ns;
+  std::uint32_t samples_left;  // of this period
   bool sampled;
   bool in_handler;
   ClockedThread clock;
   std::int32_t tid;
   std::uint32_t phase_slot;
   std::uint64_t stack_end;
+  // The CPU time that samples stand for. Before the first sample it is what
+  // makes that one weigh an interval, and may be negative.
+  std::int64_t accounted_ns;
+  std::uint64_t system_ns;  // when it was last read
   // Space for kMostRingFrames each: the current stack and the previous one.
-  std::uint64_t* frames;
-  std::uint64_t* last;
-  std::uint32_t last_frames;  // 0: the reader does not have it
+  void* room;
+  WalkedStack now;
+  WalkedStack last;  // a count of 0: the reader does not have it
   std::uint32_t since_whole;
+  std::uint32_t unread;
 };
 [[gnu::tls_model("initial-exec")]] thread_local ThreadData own;
 
-std::uint64_t now_ns() {
+std::uint64_t to_ns(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_usec) * 1'000;
+}
+
+std::uint64_t clock_ns(clockid_t clock) {
   timespec time = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  ::clock_gettime(clock, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
@@ -87,11 +122,75 @@ constexpr std::size_t round_up(std::size_t size) {
   return (size + 7) & ~std::size_t{7};
 }
 
+// Fills in what a record says of CPU time, up to `cpu_ns` of this thread.
+void account(RingRecord& record, std::uint64_t cpu_ns) {
+  const std::int64_t passed =
+      static_cast<std::int64_t>(cpu_ns) - own.accounted_ns;
+  own.accounted_ns = static_cast<std::int64_t>(cpu_ns);
+  record.cpu_ns = cpu_ns;
+  record.weight_ns = passed < 0 ? 0 : static_cast<std::uint64_t>(passed);
+  record.system_ns = 0;
+  // Events send signals when a period ends in user code, so what is beyond one
+  // period was in the kernel, or the signal was blocked.
+  if (!agent.clocked && record.weight_ns * 2 <= own.period_ns * 3)
+    return;
+  rusage usage = {};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  const std::uint64_t system_ns = to_ns(usage.ru_stime);
+  const std::uint64_t beyond =
+      agent.clocked ? record.weight_ns : record.weight_ns - own.period_ns;
+  const std::uint64_t more =
+      system_ns > own.system_ns ? system_ns - own.system_ns : 0;
+  record.system_ns = more < beyond ? more : beyond;
+  own.system_ns += record.system_ns;
+}
+
+// Where the thread's Python state is; null if it has none.
+void* thread_state(bool guarded) {
+  if (guarded && agent.current_state != nullptr) {
+    void* const state = agent.current_state();
+    std::uint64_t thread = 0;
+    if (state != nullptr &&
+        guarded_word(reinterpret_cast<std::uint64_t>(state) +
+                         agent.arena.ring()->layout.thread_id,
+                     thread) &&
+        thread == static_cast<std::uint64_t>(::pthread_self()))
+      return state;
+  }
+  return agent.thread_state();
+}
+
+// Space for a record of a sample, of which the common part is filled in.
+RingRecord* new_record(std::size_t size, std::uint64_t cpu_ns) {
+  std::byte* const place =
+      agent.arena.reserve_record(static_cast<std::uint32_t>(size));
+  if (place == nullptr) {
+    // Its time is that of the next record.
+    own.last.count = 0;
+    ++own.unread;
+    return nullptr;
+  }
+  own.unread = 0;
+  auto* const record = reinterpret_cast<RingRecord*>(place);
+  record->kind = kRecordOfSample;
+  record->tid = own.tid;
+  account(*record, cpu_ns);
+  return record;
+}
+
 void take_sample(const ucontext_t& context) {
   static_assert(kMostRingFrames <= UINT16_MAX);
-  const RingLayout& layout = agent.ring->layout;
-  const std::uint64_t start = now_ns();
-  void* const thread = agent.thread_state();
+  const RingHeader& ring = *agent.arena.ring();
+  const RingLayout& layout = ring.layout;
+  const bool ready = ring.layout_ready.load(std::memory_order_acquire) != 0;
+  const std::uint64_t start = clock_ns(CLOCK_MONOTONIC);
+  const std::uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  // Signals that were queued while they were blocked all come at once.
+  if (static_cast<std::int64_t>(cpu_ns) - own.accounted_ns <
+      static_cast<std::int64_t>(agent.settings.interval_ns / 4))
+    return;
+  const bool guarded = fault_guard_holds(context.uc_sigmask);
+  void* const thread = ready ? thread_state(guarded) : nullptr;
   // Walk into the thread's own buffer first: the size of the record is known
   // only afterwards, and the thread's stack may be small.
   const std::uint32_t most = layout.most_frames < kMostRingFrames
@@ -99,12 +198,16 @@ void take_sample(const ucontext_t& context) {
                                  : kMostRingFrames;
   FrameWalk walk;
   if (thread != nullptr)
-    walk = walk_frames(reinterpret_cast<std::uint64_t>(thread), layout,
-                       context.uc_sigmask, own.frames, most);
-  std::uint32_t kept =
-      shared_frames(own.frames, walk.frames, own.last, own.last_frames);
-  if (walk.guarded)
-    tell_codes(*agent.ring, agent.data, own.frames, walk.frames - kept);
+    walk = walk_frames(reinterpret_cast<std::uint64_t>(thread), layout, guarded,
+                       own.now.frames, most);
+  own.now.count = walk.frames;
+  for (std::uint32_t i = 0; i < walk.frames; ++i)
+    own.now.identities[i] =
+        guarded ? code_identity(own.now.frames[2 * i], layout) : 0;
+  std::uint32_t kept = shared_frames(own.now, own.last);
+  if (guarded && walk.frames != kept)
+    tell_codes(agent.arena, own.now.frames, own.now.identities,
+               walk.frames - kept);
   if (own.since_whole++ >= kWholeEach) {
     own.since_whole = 0;
     kept = 0;
@@ -112,34 +215,35 @@ void take_sample(const ucontext_t& context) {
   const std::size_t frame_bytes = std::size_t{16} * (walk.frames - kept);
   std::uint32_t phases[PhaseTableLayout::kMostPhases + 1] = {};
   const std::uint16_t phase_count =
-      copy_phases(agent.phases, own.tid, own.phase_slot, phases);
+      copy_phases(agent.arena.phases(), own.tid, own.phase_slot, phases);
   const std::size_t phase_bytes = round_up(std::size_t{4} * phase_count);
   const auto sp =
       static_cast<std::uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
   std::uint64_t stack = 0;
-  if (layout.stack_bytes != 0 && own.stack_end > sp)
-    stack = own.stack_end - sp < layout.stack_bytes
-                ? (own.stack_end - sp) & ~std::uint64_t{7}
-                : layout.stack_bytes;
+  bool stack_cut = false;
+  if (layout.stack_bytes != 0 && own.stack_end > sp) {
+    const std::uint64_t all = (own.stack_end - sp) & ~std::uint64_t{7};
+    std::uint64_t limit = layout.stack_bytes & ~std::uint32_t{7};
+    if (limit > kMostStackBytes)
+      limit = kMostStackBytes;
+    stack_cut = all > limit;
+    stack = stack_cut ? limit : all;
+  }
   const std::size_t size = sizeof(RingRecord) + frame_bytes + phase_bytes +
                            (stack == 0 ? 0 : 8 * kRingRegisters + stack);
-  std::byte* const place =
-      reserve_record(*agent.ring, agent.data, static_cast<std::uint32_t>(size));
-  if (place == nullptr) {
-    own.last_frames = 0;
+  RingRecord* const record = new_record(size, cpu_ns);
+  if (record == nullptr)
     return;
-  }
-  auto* const record = reinterpret_cast<RingRecord*>(place);
-  record->kind = kRecordOfSample;
   record->time_ns = start;
-  record->tid = own.tid;
   record->frames = static_cast<std::uint16_t>(walk.frames - kept);
   record->kept = kept;
   record->phases = phase_count;
-  record->flags = (walk.torn ? kRecordTorn : 0) | (walk.cut ? kRecordCut : 0);
+  record->flags = (walk.torn ? kRecordTorn : 0) | (walk.cut ? kRecordCut : 0) |
+                  (stack_cut ? kRecordStackCut : 0) |
+                  (ready && thread == nullptr ? kRecordNoState : 0);
   record->stack_bytes = static_cast<std::uint32_t>(stack);
-  std::byte* to = place + sizeof(RingRecord);
-  std::memcpy(to, own.frames, frame_bytes);
+  auto* to = reinterpret_cast<std::byte*>(record) + sizeof(RingRecord);
+  std::memcpy(to, own.now.frames, frame_bytes);
   to += frame_bytes;
   std::memcpy(to, phases, phase_bytes);
   to += phase_bytes;
@@ -152,146 +256,211 @@ void take_sample(const ucontext_t& context) {
     std::memcpy(to + sizeof(registers), reinterpret_cast<const void*>(sp),
                 stack);
   }
-  std::uint64_t* const before = own.last;
-  own.last = own.frames;
-  own.last_frames = walk.frames;
-  own.frames = before;
-  record->handler_ns = static_cast<std::uint32_t>(now_ns() - start);
+  const WalkedStack before = own.last;
+  own.last = own.now;
+  own.now = before;
+  record->handler_ns =
+      static_cast<std::uint32_t>(clock_ns(CLOCK_MONOTONIC) - start);
   record->size.store(static_cast<std::uint32_t>(size),
                      std::memory_order_release);
 }
 
-void handle(int, siginfo_t*, void* context) {
+// Replaces the thread's event by one with another period.
+void change_period(std::uint64_t period_ns) {
+  int error = 0;
+  void* const event = open_event(period_ns, agent.signal, error);
+  own.samples_left = kPeriodEach;
+  // Without a new one, the old one goes on.
+  if (event == nullptr)
+    return;
+  close_event(own.event);
+  own.event = event;
+  own.period_ns = period_ns;
+}
+
+void stop_thread() {
+  own.sampled = false;
+  close_event(own.event);
+  own.event = nullptr;
+}
+
+bool is_ours(const siginfo_t& info) {
+  return agent.clocked ? info.si_code == SI_QUEUE &&
+                             info.si_value.sival_ptr == &clock_mark
+                       : info.si_code > 0;
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  if (agent.ring != nullptr && !own.in_handler && own.sampled &&
-      agent.ring->layout_ready.load(std::memory_order_acquire) != 0) {
+  if (!is_ours(*info)) {
+    if (!keep_signal(*info))
+      pass_on(signal, info, context);
+  } else if (agent.active && !own.in_handler && own.sampled) {
     own.in_handler = true;
-    take_sample(*static_cast<const ucontext_t*>(context));
+    if (agent.arena.is_over() || own.unread > kMostUnread) {
+      stop_thread();
+    } else {
+      take_sample(*static_cast<const ucontext_t*>(context));
+      if (!agent.clocked && own.samples_left-- == 0)
+        change_period(random_period(agent.settings.interval_ns));
+    }
     own.in_handler = false;
   }
   errno = error;
 }
 
-// Opens the calling thread's event. Returns an errno, or 0.
-int open_event() {
-  perf_event_attr attributes = {};
-  attributes.type = PERF_TYPE_SOFTWARE;
-  attributes.size = sizeof(attributes);
-  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = agent.interval_ns;
-  attributes.disabled = 1;
-  attributes.exclude_kernel = 1;
-  attributes.exclude_hv = 1;
-  attributes.wakeup_events = 1;
-  if (agent.refuse)
-    return EACCES;
-  const int event = static_cast<int>(::syscall(
-      SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
-  if (event < 0)
-    return errno;
-  const f_owner_ex owner = {F_OWNER_TID, own.tid};
-  if (::fcntl(event, F_SETFL, O_NONBLOCK | O_ASYNC) != 0 ||
-      ::fcntl(event, F_SETSIG, agent.signal) != 0 ||
-      ::fcntl(event, F_SETOWN_EX, &owner) != 0) {
-    const int error = errno;
-    ::close(event);
-    return error;
-  }
-  own.event = event + 1;
-  ::ioctl(event, PERF_EVENT_IOC_ENABLE, 0);
-  return 0;
-}
-
-void close_event() {
-  if (own.event != 0) {
-    ::ioctl(own.event - 1, PERF_EVENT_IOC_DISABLE, 0);
-    ::close(own.event - 1);
-  }
-  own.event = 0;
-}
-
-// Starts sampling the calling thread. Returns an errno, or 0.
-int begin_thread() {
+// Starts sampling the calling thread, whose CPU clock was at `from_ns` when
+// what is to be sampled began. Returns an errno, or 0.
+int begin_thread(std::uint64_t from_ns) {
   own.tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
-  own.event = 0;
+  own.event = nullptr;
   own.sampled = false;
   own.in_handler = false;
-  own.last_frames = 0;
+  own.last.count = 0;
+  own.unread = 0;
+  own.system_ns = 0;
   pthread_attr_t attributes;
   void* stack = nullptr;
   std::size_t size = 0;
-  if (::pthread_getattr_np(::pthread_self(), &attributes) == 0) {
+  if (agent.arena.ring_bytes() == kNativeRingBytes &&
+      ::pthread_getattr_np(::pthread_self(), &attributes) == 0) {
     if (::pthread_attr_getstack(&attributes, &stack, &size) == 0)
       own.stack_end = reinterpret_cast<std::uint64_t>(stack) + size;
     ::pthread_attr_destroy(&attributes);
   }
-  if (own.frames == nullptr) {
+  if (own.room == nullptr) {
     void* const room =
-        ::mmap(nullptr, 2 * kFramesBytes, PROT_READ | PROT_WRITE,
+        ::mmap(nullptr, kRoomBytes, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
       return ENOMEM;
-    own.frames = static_cast<std::uint64_t*>(room);
-    own.last = own.frames + kFramesBytes / sizeof(std::uint64_t);
+    own.room = room;
+    own.now.identities = static_cast<std::uint64_t*>(room);
+    own.last.identities = own.now.identities + kMostRingFrames;
+    own.now.frames = own.last.identities + kMostRingFrames;
+    own.last.frames = own.now.frames + kFramesBytes / sizeof(std::uint64_t);
   }
+  // The first sample weighs an interval.
+  const std::uint64_t first = random_start(agent.settings.interval_ns);
+  const std::uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  own.accounted_ns = static_cast<std::int64_t>(from_ns + first) -
+                     static_cast<std::int64_t>(agent.settings.interval_ns);
+  const std::uint64_t due = from_ns + first;
+  const std::uint64_t left = due > now + kShortest ? due - now : kShortest;
   // Signals may arrive from here on.
+  own.period_ns = agent.settings.interval_ns;
+  own.samples_left = 0;
   own.sampled = true;
-  const int error = agent.clocked ? add_to_clock(own.clock) : open_event();
-  own.sampled = error == 0;
-  if (error == 0)
-    ::pthread_setspecific(agent.key, &own);
-  return error;
+  int error = 0;
+  if (agent.clocked)
+    error = add_to_clock(own.clock, left);
+  else if (agent.settings.refuse_perf)
+    error = EACCES;
+  else
+    own.event = open_event(left, agent.signal, error);
+  if (own.event == nullptr && !own.clock.listed) {
+    own.sampled = false;
+    return error == 0 ? ENOMEM : error;
+  }
+  ::pthread_setspecific(agent.key, &own);
+  return 0;
+}
+
+// What has not been sampled when a thread ends: the periods that ended in the
+// kernel. It is given to the last stack of the thread.
+void account_rest() {
+  if (!agent.active || !own.sampled || own.in_handler)
+    return;
+  const bool before = own.in_handler;
+  own.in_handler = true;
+  const std::uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const std::int64_t rest =
+      static_cast<std::int64_t>(cpu_ns) - own.accounted_ns;
+  const auto period = static_cast<std::int64_t>(own.period_ns);
+  // The clock thread is not as precise.
+  if (rest >= (agent.clocked ? 2 * period : period)) {
+    const auto until =
+        static_cast<std::uint64_t>(own.accounted_ns + rest / period * period);
+    if (RingRecord* const record = new_record(sizeof(RingRecord), until)) {
+      record->time_ns = clock_ns(CLOCK_MONOTONIC);
+      record->frames = 0;
+      record->phases = 0;
+      record->stack_bytes = 0;
+      record->kept = own.last.count;
+      record->flags = kRecordRest;
+      record->handler_ns = 0;
+      record->size.store(sizeof(RingRecord), std::memory_order_release);
+    }
+  }
+  own.in_handler = before;
 }
 
 void end_thread(void*) {
-  close_event();
+  account_rest();
+  stop_thread();
   remove_from_clock(own.clock);
-  own.sampled = false;
-  if (own.frames != nullptr)
-    ::munmap(own.frames < own.last ? own.frames : own.last, 2 * kFramesBytes);
-  own.frames = nullptr;
+  if (own.room != nullptr)
+    ::munmap(own.room, kRoomBytes);
+  own.room = nullptr;
 }
 
-// Creates the ring of this process, new or forked, and starts sampling.
-void begin_process() {
-  std::byte* const memory =
-      map_process_file(agent.folder, ".ring", kRingDataOffset + kRingBytes);
-  if (memory == nullptr)
+// Says how much CPU time the process has used; the engine cannot ask any more
+// once it has ended.
+void account_process() {
+  account_rest();
+  RingHeader& ring = *agent.arena.ring();
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  ring.user_ns = to_ns(usage.ru_utime);
+  ring.system_ns = to_ns(usage.ru_stime);
+  ring.ended.store(1, std::memory_order_release);
+}
+
+// Claims a slot for this process, new or forked, and starts sampling. `parent`
+// is the slot of the process that it was forked from.
+void begin_process(const RingHeader* parent, std::int32_t parent_tid) {
+  const std::uint32_t parent_claim = parent == nullptr ? 0 : parent->claim;
+  const bool ready = parent != nullptr &&
+                     parent->layout_ready.load(std::memory_order_acquire) != 0;
+  const RingLayout layout = ready ? parent->layout : RingLayout{};
+  agent.active = false;
+  if (!agent.arena.claim(parent_claim, parent_tid))
     return;
-  auto* const ring = reinterpret_cast<RingHeader*>(memory);
-  ring->magic = kRingMagic;
-  ring->layout_ready.store(0);
-  ring->generation.fetch_add(1);
-  agent.data = memory + kRingDataOffset;
-  agent.phases =
-      map_process_file(agent.folder, ".phases", PhaseTableLayout::kBytes);
-  agent.ring = ring;
+  RingHeader& ring = *agent.arena.ring();
+  ring.layout = layout;
+  ring.layout_ready.store(ready ? 1 : 0);
   forget_codes();
   agent.pid = ::getpid();
   agent.clocked = false;
-  const int error = begin_thread();
+  agent.active = true;
+  const std::uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const std::uint64_t from = parent != nullptr || now < kMostStart ? 0 : now;
+  const int error = begin_thread(from);
   AgentState state = AgentState::kSampling;
   if (error != 0) {
     agent.clocked = true;
-    state = start_clock(agent.create_thread, agent.signal, agent.interval_ns) ==
-                        0 &&
-                    begin_thread() == 0
+    state = start_clock(agent.create_thread, agent.signal,
+                        agent.settings.interval_ns) == 0 &&
+                    begin_thread(from) == 0
                 ? AgentState::kClocked
                 : AgentState::kRefused;
   }
-  ring->error = error;
-  ring->state.store(static_cast<std::uint32_t>(state));
+  ring.error = error;
+  ring.state.store(static_cast<std::uint32_t>(state));
+  agent.arena.publish();
 }
 
-// A forked child has only the thread that forked, and its parent's event, whose
-// signals go to the parent.
+// A forked child has only the thread that forked, and no event: mappings of
+// events are not inherited.
 void after_fork() {
-  if (own.event != 0)
-    ::close(own.event - 1);
-  own.event = 0;
+  own.event = nullptr;
+  own.sampled = false;
+  own.clock.listed = false;
   forget_clock();
+  if (!agent.active)
+    return;
   take_over_fault_guard();
-  begin_process();
+  begin_process(agent.arena.ring(), own.tid);
 }
 
 // A real-time signal that is not in use.
@@ -304,71 +473,46 @@ int free_signal() {
   return 0;
 }
 
-std::uint64_t number(const char* text) {
-  std::uint64_t value = 0;
-  for (; text != nullptr && *text >= '0' && *text <= '9'; ++text)
-    value = value * 10 + static_cast<std::uint64_t>(*text - '0');
-  return value;
-}
-
 [[gnu::constructor]] void set_up() {
-  set_up_exec_guard();
   agent.create_thread =
       reinterpret_cast<CreateThread>(::dlsym(RTLD_NEXT, "pthread_create"));
-  const char* const folder = std::getenv("POSTFLIGHT_PHASES");
-  agent.interval_ns = number(std::getenv("POSTFLIGHT_AGENT_NS"));
-  agent.refuse = std::getenv("POSTFLIGHT_NO_PERF") != nullptr;
-  if (folder == nullptr || std::strlen(folder) >= kMostFolderBytes ||
-      agent.interval_ns == 0)
+  if (!agent.settings.read())
     return;
-  std::memcpy(agent.folder, folder, std::strlen(folder) + 1);
+  set_up_exec_guard(agent.settings.library);
   // Only Python exports this; other programs are left alone.
   *reinterpret_cast<void**>(&agent.thread_state) =
       ::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-  agent.signal = free_signal();
-  if (agent.thread_state == nullptr || agent.signal == 0 ||
-      ::pthread_key_create(&agent.key, end_thread) != 0)
+  *reinterpret_cast<void**>(&agent.current_state) =
+      ::dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+  if (agent.thread_state == nullptr ||
+      !agent.arena.open(agent.settings.arena, agent.settings.token))
     return;
-  struct sigaction action = {};
-  action.sa_sigaction = handle;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  // A fault whose signal is blocked would kill the program.
-  ::sigfillset(&action.sa_mask);
-  ::sigdelset(&action.sa_mask, SIGSEGV);
-  ::sigdelset(&action.sa_mask, SIGBUS);
-  ::sigaction(agent.signal, &action, nullptr);
-  // When too many signals are queued, the kernel sends SIGIO instead, whose
-  // default action kills the program.
-  struct sigaction used;
-  if (::sigaction(SIGIO, nullptr, &used) == 0 && used.sa_handler == SIG_DFL)
-    ::signal(SIGIO, SIG_IGN);
+  agent.signal = free_signal();
+  if (agent.signal == 0 || ::pthread_key_create(&agent.key, end_thread) != 0)
+    return;
   ::pthread_atfork(hold_clock, release_clock, after_fork);
-  set_up_fault_guard();
-  begin_process();
+  set_up_fault_guard(agent.signal, handle);
+  hide_signal(agent.signal);
+  begin_process(nullptr, 0);
 }
 
-// At exit, give the engine a moment to drain the ring.
 [[gnu::destructor]] void tear_down() {
-  close_event();
+  end_process();
+  stop_thread();
   remove_from_clock(own.clock);
-  if (agent.ring == nullptr)
-    return;
-  for (int i = 0; i < 50 && agent.ring->tail.load() != agent.ring->head.load();
-       ++i) {
-    const timespec moment = {0, 1'000'000};
-    ::nanosleep(&moment, nullptr);
-  }
 }
 
 struct Start {
   void* (*routine)(void*);
   void* argument;
+  bool signal_looks_blocked;
 };
 
 void* run_thread(void* argument) {
   const Start start = *static_cast<Start*>(argument);
   std::free(argument);
-  begin_thread();
+  set_signal_looks_blocked(start.signal_looks_blocked);
+  begin_thread(0);
   return start.routine(start.argument);
 }
 
@@ -376,27 +520,41 @@ void* run_thread(void* argument) {
 
 // After vfork() the child shares its parent's memory and is not sampled.
 bool pause_sampling() {
-  if (!own.sampled || ::getpid() != agent.pid)
+  if (!agent.active || ::getpid() != agent.pid)
     return false;
   hold_clock();
-  if (own.event != 0)
-    ::ioctl(own.event - 1, PERF_EVENT_IOC_DISABLE, 0);
+  account_process();
+  close_event(own.event);
+  own.event = nullptr;
   sigset_t ours;
   sigset_t before;
   ::sigemptyset(&ours);
   ::sigaddset(&ours, agent.signal);
-  ::pthread_sigmask(SIG_BLOCK, &ours, &before);
   const timespec at_once = {};
-  while (::sigtimedwait(&ours, nullptr, &at_once) == agent.signal) {
+  // Through the kernel, as the C library's functions are replaced.
+  constexpr std::size_t kMaskBytes = 8;
+  ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &before, kMaskBytes);
+  while (::syscall(SYS_rt_sigtimedwait, &ours, nullptr, &at_once, kMaskBytes) ==
+         agent.signal) {
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, kMaskBytes);
+  really_block_signal();
+  hand_over_ignored_signals();
   return true;
 }
 
 void resume_sampling() {
-  if (own.event != 0)
-    ::ioctl(own.event - 1, PERF_EVENT_IOC_ENABLE, 0);
+  take_back_ignored_signals();
+  really_unblock_signal();
+  agent.arena.ring()->ended.store(0);
+  if (own.sampled && !agent.clocked)
+    change_period(random_period(agent.settings.interval_ns));
   release_clock();
+}
+
+void end_process() {
+  if (agent.active && ::getpid() == agent.pid)
+    account_process();
 }
 
 }  // namespace postflight
@@ -410,14 +568,13 @@ extern "C" [[gnu::visibility("default")]] int pthread_create(
   if (agent.create_thread == nullptr)
     agent.create_thread =
         reinterpret_cast<CreateThread>(::dlsym(RTLD_NEXT, "pthread_create"));
-  if (agent.ring == nullptr ||
-      agent.ring->state.load() ==
-          static_cast<std::uint32_t>(AgentState::kRefused))
+  if (!agent.active || agent.arena.ring()->state.load() ==
+                           static_cast<std::uint32_t>(AgentState::kRefused))
     return agent.create_thread(thread, attributes, routine, argument);
   auto* const start = static_cast<Start*>(std::malloc(sizeof(Start)));
   if (start == nullptr)
     return EAGAIN;
-  *start = {routine, argument};
+  *start = {routine, argument, signal_looks_blocked()};
   const int error = agent.create_thread(thread, attributes, run_thread, start);
   if (error != 0)
     std::free(start);

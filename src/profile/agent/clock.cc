@@ -1,5 +1,6 @@
 #include "profile/agent/clock.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -8,20 +9,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "profile/agent/memory.h"
-
 namespace postflight {
 namespace {
 
-// A thread that ran while the clock thread was delayed is owed at most this
-// many samples; more would only show where it is afterwards.
-constexpr std::uint64_t kMostOwed = 4;
+constexpr unsigned kCloseRangeUnshare = 2;  // CLOSE_RANGE_UNSHARE
+
+constexpr int kMostToClose = 1024;
 
 struct Clock {
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   ClockedThread* first = nullptr;
   int signal = 0;
   std::uint64_t interval_ns = 0;
+  bool own_files = false;  // the clock thread has a table of its own
+  int to_close[kMostToClose] = {};
+  int to_close_count = 0;
 };
 Clock state;
 
@@ -32,27 +34,67 @@ std::uint64_t read_clock(clockid_t clock) {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-bool waits(const ClockedThread& thread) {
+char* write_number(char* to, int number) {
+  char digits[16];
+  int count = 0;
+  for (; number != 0; number /= 10)
+    digits[count++] = static_cast<char>('0' + number % 10);
+  while (count != 0)
+    *to++ = digits[--count];
+  return to;
+}
+
+// "/proc/self/task/<tid>/syscall" in `path`.
+void write_path(pid_t tid, char* path) {
+  for (const char* from = "/proc/self/task/"; *from != 0; ++from)
+    *path++ = *from;
+  path = write_number(path, tid);
+  for (const char* from = "/syscall"; *from != 0; ++from)
+    *path++ = *from;
+  *path = 0;
+}
+
+bool waits(ClockedThread& thread) {
+  constexpr int kUnknown = -2;
   char first = 'r';
+  if (thread.activity == -1 && state.own_files) {
+    char path[64];
+    write_path(thread.tid, path);
+    thread.activity = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (thread.activity < 0)
+      thread.activity = kUnknown;
+  }
   return thread.activity >= 0 && ::pread(thread.activity, &first, 1, 0) == 1 &&
          first != 'r';
 }
 
 void tick() {
+  while (state.to_close_count > 0)
+    ::close(state.to_close[--state.to_close_count]);
   for (ClockedThread* at = state.first; at != nullptr; at = at->after) {
     const std::uint64_t now = read_clock(at->clock);
     at->owed_ns += now - at->seen_ns;
     at->seen_ns = now;
-    if (at->owed_ns < state.interval_ns || waits(*at))
+    if (at->owed_ns < at->due_ns || waits(*at))
       continue;
-    at->owed_ns -= state.interval_ns;
-    if (at->owed_ns > kMostOwed * state.interval_ns)
-      at->owed_ns = kMostOwed * state.interval_ns;
-    ::syscall(SYS_tgkill, ::getpid(), at->tid, state.signal);
+    // The weight of a sample is what its thread ran, so nothing is lost if the
+    // clock was late.
+    at->owed_ns = 0;
+    at->due_ns = random_period(state.interval_ns);
+    siginfo_t info = {};
+    info.si_code = SI_QUEUE;
+    info.si_pid = ::getpid();
+    info.si_value.sival_ptr = const_cast<char*>(&clock_mark);
+    ::syscall(SYS_rt_tgsigqueueinfo, info.si_pid, at->tid, state.signal, &info);
   }
 }
 
 void* run(void*) {
+  // Unshares the table and closes what it has inherited, which would keep the
+  // program's pipes open. Linux cannot before 5.9; waiting threads are not
+  // recognised then.
+  state.own_files =
+      ::syscall(SYS_close_range, 0U, ~0U, kCloseRangeUnshare) == 0;
   std::uint64_t next = read_clock(CLOCK_MONOTONIC);
   while (true) {
     const std::uint64_t now = read_clock(CLOCK_MONOTONIC);
@@ -68,17 +110,24 @@ void* run(void*) {
   }
 }
 
-// "/proc/self/task/<tid>/syscall" in `path`.
-void write_path(pid_t tid, char* path) {
-  for (const char* from = "/proc/self/task/"; *from != 0; ++from)
-    *path++ = *from;
-  path = write_number(path, tid);
-  for (const char* from = "/syscall"; *from != 0; ++from)
-    *path++ = *from;
-  *path = 0;
+}  // namespace
+
+const char clock_mark = 0;
+
+std::uint64_t random_start(std::uint64_t interval_ns) {
+  // Threads may mix up each other's state, which makes it no less random.
+  static std::atomic<std::uint64_t> seed = 0;
+  std::uint64_t value = seed.fetch_add(0x9e3779b97f4a7c15) ^
+                        read_clock(CLOCK_MONOTONIC) ^
+                        (static_cast<std::uint64_t>(::getpid()) << 40);
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return (value ^ (value >> 31)) % (interval_ns + 1);
 }
 
-}  // namespace
+std::uint64_t random_period(std::uint64_t interval_ns) {
+  return interval_ns / 4 * 3 + random_start(interval_ns / 2);
+}
 
 int start_clock(CreateThread create, int signal, std::uint64_t interval_ns) {
   state.signal = signal;
@@ -101,15 +150,13 @@ int start_clock(CreateThread create, int signal, std::uint64_t interval_ns) {
   return error;
 }
 
-int add_to_clock(ClockedThread& thread) {
+int add_to_clock(ClockedThread& thread, std::uint64_t first_ns) {
   thread = {};
   thread.tid = ::gettid();
   if (::pthread_getcpuclockid(::pthread_self(), &thread.clock) != 0)
     return ESRCH;
   thread.seen_ns = read_clock(thread.clock);
-  char path[64];
-  write_path(thread.tid, path);
-  thread.activity = ::open(path, O_RDONLY | O_CLOEXEC);
+  thread.due_ns = first_ns;
   hold_clock();
   thread.after = state.first;
   if (state.first != nullptr)
@@ -129,9 +176,10 @@ void remove_from_clock(ClockedThread& thread) {
   if (thread.after != nullptr)
     thread.after->before = thread.before;
   thread.listed = false;
+  // The clock thread closes what it has opened.
+  if (thread.activity >= 0 && state.to_close_count < kMostToClose)
+    state.to_close[state.to_close_count++] = thread.activity;
   release_clock();
-  if (thread.activity >= 0)
-    ::close(thread.activity);
 }
 
 void hold_clock() {
@@ -142,11 +190,8 @@ void release_clock() {
   ::pthread_mutex_unlock(&state.lock);
 }
 
-// A forked child inherits the descriptors of its parent's threads.
+// The descriptors of the clock thread are not those of the forked child.
 void forget_clock() {
-  for (ClockedThread* at = state.first; at != nullptr; at = at->after)
-    if (at->activity >= 0)
-      ::close(at->activity);
   state = {};
 }
 

@@ -11,7 +11,8 @@
 // interval.
 //
 // A signal can interrupt a blocking system call (EINTR), so a thread that is
-// waiting gets none until it runs again.
+// waiting gets none until it runs again. The clock thread has a table of file
+// descriptors of its own, so the program does not see those that it uses.
 
 namespace postflight {
 
@@ -21,7 +22,8 @@ struct ClockedThread {
   clockid_t clock = 0;
   std::uint64_t seen_ns = 0;  // CPU time at the last tick
   std::uint64_t owed_ns = 0;  // CPU time not sampled yet
-  int activity = -1;          // its "syscall" file in /proc, or -1
+  std::uint64_t due_ns = 0;   // how much of that makes the next sample
+  int activity = -1;          // its "syscall" file in /proc, -1: not opened yet
   bool listed = false;
   ClockedThread* before = nullptr;
   ClockedThread* after = nullptr;
@@ -30,10 +32,19 @@ struct ClockedThread {
 using CreateThread = int (*)(pthread_t*, const pthread_attr_t*,
                              void* (*)(void*), void*);
 
+// What the signals carry, so that they are not taken for those of others.
+extern const char clock_mark;
+
+// A time between 3/4 and 5/4 of the interval.
+std::uint64_t random_period(std::uint64_t interval_ns);
+// A time between 0 and the interval.
+std::uint64_t random_start(std::uint64_t interval_ns);
+
 // Starts the clock thread. Returns an errno, or 0.
 int start_clock(CreateThread create, int signal, std::uint64_t interval_ns);
-// Signals the calling thread from now on, until it is removed.
-int add_to_clock(ClockedThread& thread);
+// Signals the calling thread from now on, until it is removed; first after
+// `first_ns` of CPU time. Returns an errno, or 0.
+int add_to_clock(ClockedThread& thread, std::uint64_t first_ns);
 void remove_from_clock(ClockedThread& thread);
 // While it is held, no signals are sent and the list does not change.
 void hold_clock();

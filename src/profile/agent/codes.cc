@@ -38,7 +38,6 @@ struct Piece {
 
 struct CodePieces {
   Piece pieces[4];  // the object, its name, its file, its line table
-  std::uint64_t identity = 0;
 };
 
 std::uint64_t text_size(std::uint64_t address, const RingLayout& layout) {
@@ -62,21 +61,10 @@ std::uint64_t table_size(std::uint64_t address) {
   return kBytesOffset + size;
 }
 
-// Where its parts are, without their sizes; nothing if it is unreadable.
-std::optional<CodePieces> look_at(std::uint64_t code,
-                                  const RingLayout& layout) {
-  CodePieces found;
-  found.pieces[0] = {code, layout.code_size};
-  std::uint64_t line = 0;
-  if (!guarded_word(code + layout.code_name, found.pieces[1].address) ||
-      !guarded_word(code + layout.code_file, found.pieces[2].address) ||
-      !guarded_word(code + layout.code_line_table, found.pieces[3].address) ||
-      !guarded_word(code + layout.code_first_line, line))
-    return std::nullopt;
-  found.identity = mixed(generation, line & UINT32_MAX);
-  for (int i = 1; i < 4; ++i)
-    found.identity = mixed(found.identity, found.pieces[i].address);
-  return found;
+// The last word of a range of at least 8 bytes, else 0.
+std::uint64_t last_word(std::uint64_t end, std::uint64_t size) {
+  std::uint64_t word = 0;
+  return size >= 8 && guarded_word(end - 8, word) ? word : 0;
 }
 
 bool copy_piece(const Piece& piece, std::uint64_t* to) {
@@ -87,15 +75,22 @@ bool copy_piece(const Piece& piece, std::uint64_t* to) {
 }
 
 // False if the ring is full.
-bool tell(RingHeader& ring, std::byte* data, CodePieces& code) {
-  code.pieces[1].size = text_size(code.pieces[1].address, ring.layout);
-  code.pieces[2].size = text_size(code.pieces[2].address, ring.layout);
+bool tell(Arena& arena, std::uint64_t address) {
+  const RingLayout& layout = arena.ring()->layout;
+  CodePieces code;
+  code.pieces[0] = {address, layout.code_size};
+  if (!guarded_word(address + layout.code_name, code.pieces[1].address) ||
+      !guarded_word(address + layout.code_file, code.pieces[2].address) ||
+      !guarded_word(address + layout.code_line_table, code.pieces[3].address))
+    return true;
+  code.pieces[1].size = text_size(code.pieces[1].address, layout);
+  code.pieces[2].size = text_size(code.pieces[2].address, layout);
   code.pieces[3].size = table_size(code.pieces[3].address);
   std::uint64_t size = sizeof(RingRecord);
   for (const Piece& piece : code.pieces)
     size += sizeof(Piece) + piece.padded();
   std::byte* const place =
-      reserve_record(ring, data, static_cast<std::uint32_t>(size));
+      arena.reserve_record(static_cast<std::uint32_t>(size));
   if (place == nullptr)
     return false;
   auto* const record = reinterpret_cast<RingRecord*>(place);
@@ -115,23 +110,58 @@ bool tell(RingHeader& ring, std::byte* data, CodePieces& code) {
 
 }  // namespace
 
-void tell_codes(RingHeader& ring, std::byte* data, const std::uint64_t* frames,
-                std::uint32_t count) {
-  if (ring.layout.code_size == 0)
+std::uint64_t code_identity(std::uint64_t code, const RingLayout& layout) {
+  std::uint64_t name = 0;
+  std::uint64_t file = 0;
+  std::uint64_t table = 0;
+  std::uint64_t line = 0;
+  std::uint64_t length = 0;
+  std::uint64_t table_length = 0;
+  std::uint64_t name_length = 0;
+  if (!guarded_word(code + layout.code_name, name) ||
+      !guarded_word(code + layout.code_file, file) ||
+      !guarded_word(code + layout.code_line_table, table) ||
+      !guarded_word(code + layout.code_first_line, line) ||
+      !guarded_word(file + kTextLength, length) ||
+      !guarded_word(name + kTextLength, name_length) ||
+      !guarded_word(table + kBytesLength, table_length))
+    return 0;
+  // Paths differ at their ends more often than at their fronts. The length of a
+  // wide string is not its size, but what is read then is still part of it.
+  const std::uint64_t text = file + layout.ascii_header;
+  std::uint64_t identity = mixed(name, file);
+  identity = mixed(identity, table ^ (line << 32));
+  identity = mixed(identity, length ^ (table_length << 32));
+  identity = mixed(identity, last_word(text + length, length));
+  if (length >= 16)
+    identity = mixed(identity, last_word(text + length - 8, length - 8));
+  const std::uint64_t name_text = name + layout.ascii_header;
+  std::uint64_t name_end = 0;
+  if (guarded_word(name_text + (name_length < 8 ? 0 : name_length - 8),
+                   name_end))
+    identity = mixed(identity, name_end ^ (name_length << 32));
+  identity = mixed(
+      identity, last_word(table + kBytesOffset + table_length, table_length));
+  return identity == 0 ? 1 : identity;
+}
+
+void tell_codes(Arena& arena, const std::uint64_t* frames,
+                const std::uint64_t* identities, std::uint32_t count) {
+  if (arena.ring()->layout.code_size == 0)
     return;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t code = frames[std::size_t{2} * i];
-    std::optional<CodePieces> found = look_at(code, ring.layout);
-    if (!found)
+    if (identities[i] == 0)
       continue;
+    const std::uint64_t code = frames[std::size_t{2} * i];
+    const std::uint64_t identity = mixed(generation, identities[i]);
     Slot& slot = told[mixed(0, code) >> (64 - kSlotBits)];
     if (slot.code.load(std::memory_order_relaxed) == code &&
-        slot.identity.load(std::memory_order_relaxed) == found->identity)
+        slot.identity.load(std::memory_order_relaxed) == identity)
       continue;
-    if (!tell(ring, data, *found))
+    if (!tell(arena, code))
       return;
     slot.code.store(code, std::memory_order_relaxed);
-    slot.identity.store(found->identity, std::memory_order_relaxed);
+    slot.identity.store(identity, std::memory_order_relaxed);
   }
 }
 

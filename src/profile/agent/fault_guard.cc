@@ -77,12 +77,16 @@ using Action = struct sigaction;
 using SetAction = int (*)(int, const Action*, Action*);
 using SetHandler = sighandler_t (*)(int, sighandler_t);
 
-constexpr int kGuarded[] = {SIGSEGV, SIGBUS};
+// The last is the agent's own.
+constexpr int kCount = 4;
+constexpr int kFaults = 2;
+int guarded_signals[kCount] = {SIGSEGV, SIGBUS, SIGIO, 0};
+SignalHandler own_handler = nullptr;
 // How many samples pass between checks that our handlers are still installed.
 constexpr std::uint32_t kLookEach = 64;
 
 pid_t owner = 0;  // whose memory this is
-Action theirs[2] = {};
+Action theirs[kCount] = {};
 std::atomic<bool> in_place = false;
 std::atomic<std::uint32_t> looks = 0;
 
@@ -93,33 +97,22 @@ int real_sigaction(int signal, const Action* action, Action* old) {
   return real.load()(signal, action, old);
 }
 
-// Index into kGuarded; -1: not guarded.
+// Index into guarded_signals; -1: not guarded.
 int guarded_index(int signal) {
-  for (int i = 0; i < 2; ++i)
-    if (kGuarded[i] == signal)
-      return owner == 0 || owner != ::getpid() ? -1 : i;
+  if (owner != 0)
+    for (int i = 0; i < kCount; ++i)
+      if (guarded_signals[i] == signal)
+        return owner != ::getpid() ? -1 : i;
   return -1;
 }
 
-// Calls the program's handler as the kernel would.
-void pass_on(int signal, siginfo_t* info, void* context) {
-  Action& kept = theirs[signal == kGuarded[0] ? 0 : 1];
-  const Action action = kept;
-  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0)
-    kept = {};
-  const bool sent = info->si_code <= 0;  // by a process, not by a fault
-  if ((action.sa_flags & SA_SIGINFO) != 0) {
-    action.sa_sigaction(signal, info, context);
-  } else if (action.sa_handler == SIG_DFL ||
-             (action.sa_handler == SIG_IGN && !sent)) {
-    const Action standard = {};
-    real_sigaction(signal, &standard, nullptr);
-    // A fault recurs as soon as we return; a signal that was sent does not.
-    if (sent)
-      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
-  } else if (action.sa_handler != SIG_IGN) {
-    action.sa_handler(signal);
-  }
+void handle_io(int signal, siginfo_t* info, void* context) {
+  // By default SIGIO would kill the program, but this one is about the agent's
+  // own signals.
+  const Action& kept = theirs[guarded_index(signal)];
+  if (kept.sa_handler == SIG_DFL && info->si_code == SI_KERNEL)
+    return;
+  pass_on(signal, info, context);
 }
 
 void handle_fault(int signal, siginfo_t* info, void* context) {
@@ -140,18 +133,26 @@ int install(int index) {
   const bool handled =
       (ours.sa_flags & SA_SIGINFO) != 0 ||
       (ours.sa_handler != SIG_DFL && ours.sa_handler != SIG_IGN);
-  ours.sa_sigaction = handle_fault;
-  if (!handled)
+  ours.sa_sigaction = index < kFaults    ? handle_fault
+                      : index == kFaults ? handle_io
+                                         : own_handler;
+  if (!handled || index == kCount - 1)
     ours.sa_flags = SA_ONSTACK | SA_RESTART;
+  if (index == kCount - 1) {
+    ::sigfillset(&ours.sa_mask);
+    // A fault whose signal is blocked would kill the program.
+    ::sigdelset(&ours.sa_mask, SIGSEGV);
+    ::sigdelset(&ours.sa_mask, SIGBUS);
+  }
   ours.sa_flags |= SA_SIGINFO;
   ours.sa_flags &= ~static_cast<int>(SA_RESETHAND);
-  return real_sigaction(kGuarded[index], &ours, nullptr);
+  return real_sigaction(guarded_signals[index], &ours, nullptr);
 }
 
 bool still_installed() {
-  for (const int signal : kGuarded) {
+  for (int i = 0; i < kFaults; ++i) {
     Action now = {};
-    if (real_sigaction(signal, nullptr, &now) != 0 ||
+    if (real_sigaction(guarded_signals[i], nullptr, &now) != 0 ||
         now.sa_sigaction != handle_fault)
       return false;
   }
@@ -160,12 +161,52 @@ bool still_installed() {
 
 }  // namespace
 
-void set_up_fault_guard() {
-  for (int i = 0; i < 2; ++i)
-    if (real_sigaction(kGuarded[i], nullptr, &theirs[i]) != 0)
+void pass_on(int signal, siginfo_t* info, void* context) {
+  int index = 0;
+  while (index < kCount - 1 && guarded_signals[index] != signal)
+    ++index;
+  Action& kept = theirs[index];
+  const Action action = kept;
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0)
+    kept = {};
+  const bool sent = info->si_code <= 0;  // by a process, not by a fault
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(signal, info, context);
+  } else if (action.sa_handler == SIG_DFL ||
+             (action.sa_handler == SIG_IGN && !sent && index < kFaults)) {
+    const Action standard = {};
+    real_sigaction(signal, &standard, nullptr);
+    // A fault recurs as soon as we return; a signal that was sent does not.
+    if (sent)
+      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
+  } else if (action.sa_handler != SIG_IGN) {
+    action.sa_handler(signal);
+  }
+}
+
+void set_up_fault_guard(int signal, SignalHandler handler) {
+  guarded_signals[kCount - 1] = signal;
+  own_handler = handler;
+  for (int i = 0; i < kCount; ++i)
+    if (real_sigaction(guarded_signals[i], nullptr, &theirs[i]) != 0)
       return;
   owner = ::getpid();
   in_place = install(0) == 0 && install(1) == 0;
+  // Without its own handler the agent's signal would kill the program.
+  install(kFaults);
+  install(kCount - 1);
+}
+
+void hand_over_ignored_signals() {
+  for (int i = 0; owner != 0 && i < kCount; ++i)
+    if (theirs[i].sa_handler == SIG_IGN)
+      real_sigaction(guarded_signals[i], &theirs[i], nullptr);
+}
+
+void take_back_ignored_signals() {
+  for (int i = 0; owner != 0 && i < kCount; ++i)
+    if (theirs[i].sa_handler == SIG_IGN)
+      install(i);
 }
 
 void take_over_fault_guard() {

@@ -17,6 +17,9 @@
 // torch, CUDA). They are kept behind ours by replacing sigaction() and
 // signal(): callers see only what the program has set, and every fault outside
 // our code is passed to the program's handler, or has its default effect.
+//
+// The same holds for the agent's own signal, and for SIGIO, which the kernel
+// sends instead of it when too many signals are queued.
 
 namespace postflight {
 
@@ -31,8 +34,19 @@ struct FrameOffsets {
 // Of each frame: code, instruction, flags.
 constexpr std::size_t kFrameWords = 3;
 
-// Installs our handlers in front of the program's.
-void set_up_fault_guard();
+using SignalHandler = void (*)(int, siginfo_t*, void*);
+
+// Installs our handlers in front of the program's: `handler` is that of the
+// agent's own signal.
+void set_up_fault_guard(int signal, SignalHandler handler);
+// For a signal that is not ours: calls the program's handler as the kernel
+// would.
+void pass_on(int signal, siginfo_t* info, void* context);
+// An ignored signal stays ignored in a program that is started by exec, a
+// handled one does not: lets those that the program ignores be so really, and
+// back.
+void hand_over_ignored_signals();
+void take_back_ignored_signals();
 // For a forked child. Not for one of vfork(), which shares its parent's memory.
 void take_over_fault_guard();
 // Whether reads are guarded on a thread that was interrupted with these signals

@@ -45,14 +45,12 @@ std::uint32_t flags_offset(const RingLayout& layout) {
 }  // namespace
 
 FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
-                      const sigset_t& blocked, std::uint64_t* out,
-                      std::uint32_t most) {
-  const bool guarded = fault_guard_holds(blocked);
+                      bool guarded, std::uint64_t* out, std::uint32_t most) {
   const auto word = [guarded](std::uint64_t address, std::uint64_t& value) {
     return guarded ? guarded_word(address, value)
                    : checked_copy(&value, address, sizeof(value));
   };
-  FrameWalk walk = {.guarded = guarded};
+  FrameWalk walk;
   std::uint64_t frame = 0;
   walk.torn = !word(thread + layout.thread_frame, frame);
   if (frame != 0 && layout.has_top_frame != 0)
@@ -106,16 +104,15 @@ FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
   return walk;
 }
 
-std::uint32_t shared_frames(const std::uint64_t* a, std::uint32_t a_frames,
-                            const std::uint64_t* b, std::uint32_t b_frames) {
-  const std::uint32_t most = a_frames < b_frames ? a_frames : b_frames;
-  a += std::size_t{2} * a_frames;
-  b += std::size_t{2} * b_frames;
+std::uint32_t shared_frames(const WalkedStack& a, const WalkedStack& b) {
+  const std::uint32_t most = a.count < b.count ? a.count : b.count;
   std::uint32_t shared = 0;
   for (; shared < most; ++shared) {
-    a -= 2;
-    b -= 2;
-    if (a[0] != b[0] || a[1] != b[1])
+    const std::size_t i = a.count - shared - 1;
+    const std::size_t j = b.count - shared - 1;
+    if (a.frames[2 * i] != b.frames[2 * j] ||
+        a.frames[2 * i + 1] != b.frames[2 * j + 1] ||
+        a.identities[i] != b.identities[j])
       break;
   }
   return shared;

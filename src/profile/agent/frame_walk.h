@@ -1,6 +1,5 @@
 #pragma once
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +14,6 @@ struct FrameWalk {
   std::uint32_t frames = 0;
   bool torn = false;
   bool cut = false;
-  bool guarded = false;  // the fault guard was active, and still is
 };
 
 // Shim frames, which mark entries from C, do not count as frames.
@@ -24,14 +22,19 @@ constexpr std::size_t kWalkWordsPerFrame = kFrameWords * kMostSteps;
 
 // Writes code and instruction of each frame, the innermost first, to `out`,
 // which has space for `most` times kWalkWordsPerFrame. `thread` is the address
-// of the PyThreadState, `blocked` the signals that were blocked when the thread
-// was interrupted.
+// of the PyThreadState, `guarded` whether the fault guard holds.
 FrameWalk walk_frames(std::uint64_t thread, const RingLayout& layout,
-                      const sigset_t& blocked, std::uint64_t* out,
-                      std::uint32_t most);
+                      bool guarded, std::uint64_t* out, std::uint32_t most);
+
+// A stack as a thread keeps it: code and instruction of each frame, and what
+// code_identity() says of its code.
+struct WalkedStack {
+  std::uint64_t* frames = nullptr;
+  std::uint64_t* identities = nullptr;
+  std::uint32_t count = 0;
+};
 
 // How many of the outermost frames two stacks share.
-std::uint32_t shared_frames(const std::uint64_t* a, std::uint32_t a_frames,
-                            const std::uint64_t* b, std::uint32_t b_frames);
+std::uint32_t shared_frames(const WalkedStack& a, const WalkedStack& b);
 
 }  // namespace postflight

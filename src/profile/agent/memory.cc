@@ -1,70 +1,102 @@
 #include "profile/agent/memory.h"
 
-#include <cstring>
-
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "profile/agent/phase_layout.h"
 
 namespace postflight {
 
-char* write_number(char* to, int number) {
-  char digits[16];
-  int count = 0;
-  for (; number != 0; number /= 10)
-    digits[count++] = static_cast<char>('0' + number % 10);
-  while (count != 0)
-    *to++ = digits[--count];
-  return to;
-}
-
-std::byte* map_process_file(const char* folder, const char* suffix,
-                            std::size_t size) {
-  char path[kMostFolderBytes + 64];
-  char* to = path;
-  const std::size_t length = std::strlen(folder);
-  std::memcpy(to, folder, length);
-  to += length;
-  *to++ = '/';
-  to = write_number(to, ::getpid());
-  std::memcpy(to, suffix, std::strlen(suffix) + 1);
-  const int file = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+bool Arena::open(const char* path, std::uint64_t token) {
+  path_ = path;
+  const int file = ::open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0)
-    return nullptr;
-  // Allocate all of it now: if the disk became full later, the next write would
-  // kill the program, and a page fault costs more than the whole handler.
-  void* memory = MAP_FAILED;
-  if (::posix_fallocate(file, 0, static_cast<off_t>(size)) == 0)
-    memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_POPULATE, file, 0);
+    return false;
+  void* const memory = ::mmap(nullptr, kArenaHeaderBytes,
+                              PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
-  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+  if (memory == MAP_FAILED)
+    return false;
+  auto* const header = static_cast<ArenaHeader*>(memory);
+  if (header->magic != kArenaMagic || header->token != token) {
+    ::munmap(memory, kArenaHeaderBytes);
+    return false;
+  }
+  header_ = header;
+  ring_bytes_ = header->ring_bytes;
+  return true;
 }
 
-std::byte* reserve_record(RingHeader& ring, std::byte* data,
-                          std::uint32_t size) {
-  std::uint64_t head = ring.head.load();
+bool Arena::claim(std::uint32_t parent_claim, std::int32_t parent_tid) {
+  if (slot_ != nullptr)
+    ::munmap(slot_, kRingDataOffset + ring_bytes_);
+  slot_ = nullptr;
+  constexpr auto kReady = static_cast<std::uint32_t>(SlotUse::kReady);
+  std::uint32_t slot = 0;
+  for (; slot < kMostSlots; ++slot) {
+    std::uint32_t expected = kReady;
+    if (header_->uses[slot].load(std::memory_order_relaxed) == kReady &&
+        header_->uses[slot].compare_exchange_strong(
+            expected, static_cast<std::uint32_t>(SlotUse::kTaken)))
+      break;
+  }
+  if (slot == kMostSlots)
+    return false;
+  const std::size_t size = kRingDataOffset + ring_bytes_;
+  const int file = ::open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  void* const memory =
+      file < 0 ? MAP_FAILED
+               : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                        static_cast<off_t>(kArenaHeaderBytes + slot * size));
+  if (file >= 0)
+    ::close(file);
+  if (memory == MAP_FAILED) {
+    header_->uses[slot].store(kReady);
+    return false;
+  }
+  slot_ = static_cast<std::byte*>(memory);
+  number_ = slot;
+  RingHeader& ring = *this->ring();
+  ring.claim = header_->claims.fetch_add(1) + 1;
+  ring.pid = ::getpid();
+  struct stat inside;
+  if (::stat("/proc/self/ns/pid", &inside) == 0)
+    ring.pid_namespace = inside.st_ino;
+  ring.parent_claim = parent_claim;
+  ring.parent_tid = parent_tid;
+  return true;
+}
+
+void Arena::publish() {
+  header_->uses[number_].store(static_cast<std::uint32_t>(SlotUse::kClaimed),
+                               std::memory_order_release);
+}
+
+std::byte* Arena::reserve_record(std::uint32_t size) {
+  RingHeader& header = *ring();
+  std::byte* const data = slot_ + kRingDataOffset;
+  std::uint64_t head = header.head.load();
   while (true) {
-    const std::uint64_t left = kRingBytes - head % kRingBytes;
+    const std::uint64_t left = ring_bytes_ - head % ring_bytes_;
     const std::uint64_t filler = left < size ? left : 0;
     const std::uint64_t end = head + filler + size;
-    if (end - ring.tail.load() > kRingBytes) {
-      ring.lost.fetch_add(1);
+    if (end - header.tail.load() > ring_bytes_) {
+      header.lost.fetch_add(1);
       return nullptr;
     }
-    if (!ring.head.compare_exchange_weak(head, end))
+    if (!header.head.compare_exchange_weak(head, end))
       continue;
     if (filler != 0) {
       auto* const skip =
-          reinterpret_cast<RingRecord*>(data + head % kRingBytes);
+          reinterpret_cast<RingRecord*>(data + head % ring_bytes_);
       skip->kind = 0;
       skip->size.store(static_cast<std::uint32_t>(filler),
                        std::memory_order_release);
       head += filler;
     }
-    return data + head % kRingBytes;
+    return data + head % ring_bytes_;
   }
 }
 

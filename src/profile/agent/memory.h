@@ -9,21 +9,41 @@
 
 namespace postflight {
 
-constexpr std::size_t kMostFolderBytes = 512;
+// The agent's side of the arena.
+class Arena {
+ public:
+  // Maps the header of the file; false unless it is that of this run. `path`
+  // must live as long as the arena.
+  bool open(const char* path, std::uint64_t token);
+  // Claims and maps a slot for this process; false if there is none. A forked
+  // child gives up the slot that it has inherited, which is its parent's: with
+  // the parent's claim and the thread that forked, else 0.
+  bool claim(std::uint32_t parent_claim, std::int32_t parent_tid);
+  // Its header is filled in: the engine may look at it.
+  void publish();
 
-// Writes a positive number without allocating; returns the end of it.
-char* write_number(char* to, int number);
+  bool is_open() const { return header_ != nullptr; }
+  bool is_over() const {
+    return header_->stop.load(std::memory_order_relaxed) != 0;
+  }
+  std::uint64_t interval_ns() const { return header_->interval_ns; }
+  std::uint64_t ring_bytes() const { return ring_bytes_; }
+  // Null until a slot is claimed.
+  RingHeader* ring() const { return reinterpret_cast<RingHeader*>(slot_); }
+  std::byte* phases() const { return slot_ + kSlotPhasesOffset; }
 
-// Creates and maps the file <folder>/<pid><suffix> of this process; null on
-// failure. The folder's name must be shorter than kMostFolderBytes.
-std::byte* map_process_file(const char* folder, const char* suffix,
-                            std::size_t size);
+  // Space for one record; null if the ring is full, which counts as lost.
+  // Threads may reserve at the same time. If the record does not fit before the
+  // end of the ring, a filler takes the remaining space there.
+  std::byte* reserve_record(std::uint32_t size);
 
-// Space for one record; null if the ring is full, which counts as lost. Threads
-// may reserve at the same time. If the record does not fit before the end of
-// the ring, a filler takes the remaining space there.
-std::byte* reserve_record(RingHeader& ring, std::byte* data,
-                          std::uint32_t size);
+ private:
+  const char* path_ = nullptr;
+  ArenaHeader* header_ = nullptr;
+  std::byte* slot_ = nullptr;
+  std::uint32_t number_ = 0;  // of the slot
+  std::uint64_t ring_bytes_ = 0;
+};
 
 // Writes the phases of a thread to `out`, which has space for kMostPhases, and
 // returns their number; 0 without a table. `place` caches the thread's slot.

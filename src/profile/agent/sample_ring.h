@@ -4,14 +4,30 @@
 #include <cstddef>
 #include <cstdint>
 
-// The shared memory between the agent inside a program and the engine outside:
-// a file that both map. Plain structures and no other header of ours: the agent
-// is loaded into programs and needs nothing but the C library.
+#include "profile/agent/phase_layout.h"
+
+// The shared memory between the agents inside programs and the engine outside:
+// one file that all of them map. Plain structures and no other header of ours
+// than phase_layout.h: the agent is loaded into programs and needs nothing but
+// the C library.
+//
+//   ArenaHeader
+//   slots, each: RingHeader, a phase table (phase_layout.h), and a ring of
+//   records
+//
+// A slot belongs to one process and one program in it. The engine keeps a few
+// slots allocated and zeroed ahead of time, so that a process that begins (also
+// by fork) only has to claim one: nothing is created, and no page is cleared,
+// inside the program.
 
 namespace postflight {
 
-constexpr std::uint64_t kRingMagic = 0x31474e4952465000;  // "\0PFRING1"
-constexpr std::uint64_t kRingBytes = 4 << 20;
+constexpr std::uint64_t kArenaMagic = 0x32474e4952465000;  // "\0PFRING2"
+constexpr std::uint32_t kMostSlots = 1024;
+// With copies of native stacks, a ring takes more.
+constexpr std::uint64_t kRingBytes = 512 << 10;
+constexpr std::uint64_t kNativeRingBytes = 8 << 20;
+constexpr std::uint32_t kMostStackBytes = 512 << 10;
 constexpr std::uint32_t kMostRingFrames = 4096;  // of a stack
 
 enum class AgentState : std::uint32_t {
@@ -27,6 +43,7 @@ enum class AgentState : std::uint32_t {
 // exist.
 struct RingLayout {
   std::uint32_t thread_frame = 0;
+  std::uint32_t thread_id = 0;  // what pthread_self() returns
   std::uint32_t has_top_frame = 0;
   std::uint32_t top_frame = 0;
   std::uint32_t frame_code = 0;
@@ -52,22 +69,62 @@ struct RingLayout {
   std::uint32_t compact_header = 0;
 };
 
+// What a slot is used for. The engine makes slots ready and frees them, a
+// process claims them.
+enum class SlotUse : std::uint32_t {
+  kAbsent = 0,  // not allocated
+  kReady = 1,
+  kClaimed = 2,  // the rest of its header is valid
+  kTaken = 3,    // about to be claimed
+};
+
+struct ArenaHeader {
+  std::uint64_t magic = kArenaMagic;
+  std::uint64_t token = 0;  // of this run, as in the environment
+  std::uint64_t ring_bytes = kRingBytes;
+  std::uint64_t interval_ns = 0;
+  std::atomic<std::uint32_t> stop;  // the profile is over
+  std::atomic<std::uint32_t> claims;
+  std::atomic<std::uint32_t> uses[kMostSlots];  // SlotUse
+};
+constexpr std::size_t kArenaHeaderBytes = 8192;
+static_assert(sizeof(ArenaHeader) <= kArenaHeaderBytes);
+// The Python module of phases finds its slot by these.
+static_assert(offsetof(ArenaHeader, token) == 8);
+static_assert(offsetof(ArenaHeader, ring_bytes) == 16);
+static_assert(offsetof(ArenaHeader, uses) == 40);
+
 struct RingHeader {
-  std::uint64_t magic = kRingMagic;
   std::atomic<std::uint32_t> state;
   std::int32_t error = 0;
-  // Incremented when the process calls exec.
-  std::atomic<std::uint32_t> generation;
+  // Counts the claims of all slots, from 1.
+  std::uint32_t claim = 0;
+  // As the process itself sees them; its namespace as the inode of
+  // /proc/self/ns/pid, 0 if that is not known.
+  std::int32_t pid = 0;
+  std::uint64_t pid_namespace = 0;
+  // For a forked process: its parent's claim, and the thread that forked.
+  std::uint32_t parent_claim = 0;
+  std::int32_t parent_tid = 0;
   std::atomic<std::uint32_t> layout_ready;
+  // The process has ended by itself, or calls exec, with these CPU times.
+  std::atomic<std::uint32_t> ended;
+  std::uint64_t user_ns = 0;
+  std::uint64_t system_ns = 0;
   RingLayout layout = {};
-  // Total bytes written and read; the position is this modulo kRingBytes.
+  // Total bytes written and read; the position is this modulo the ring's size.
   alignas(64) std::atomic<std::uint64_t> head;
   alignas(64) std::atomic<std::uint64_t> tail;
   alignas(64) std::atomic<std::uint64_t> lost;  // records, as the ring was full
 };
 
-constexpr std::size_t kRingDataOffset = 4096;
-static_assert(sizeof(RingHeader) <= kRingDataOffset);
+static_assert(offsetof(RingHeader, claim) == 8);
+static_assert(offsetof(RingHeader, pid) == 12);
+static_assert(offsetof(RingHeader, pid_namespace) == 16);
+constexpr std::size_t kSlotPhasesOffset = 4096;
+static_assert(sizeof(RingHeader) <= kSlotPhasesOffset);
+constexpr std::size_t kRingDataOffset =
+    (kSlotPhasesOffset + PhaseTableLayout::kBytes + 4095) / 4096 * 4096;
 
 // A record: this, then `frames` pairs of words (code, instruction; bit 63 of
 // the instruction marks an entry from C), then `phases` words of 4 bytes in
@@ -91,13 +148,20 @@ struct RingRecord {
   std::uint32_t stack_bytes = 0;
   std::uint32_t kept = 0;
   std::uint32_t handler_ns = 0;  // how long taking the sample took
+  std::uint64_t weight_ns = 0;   // CPU time that it stands for
+  std::uint64_t system_ns = 0;   // how much of that was in the kernel
+  std::uint64_t cpu_ns = 0;      // the CPU time of the thread
 };
-static_assert(sizeof(RingRecord) == 40);
+static_assert(sizeof(RingRecord) == 64);
 
 constexpr std::uint32_t kRecordOfSample = 1;  // kinds
 constexpr std::uint32_t kRecordOfCode = 2;
 constexpr std::uint32_t kRecordTorn = 1;  // flags
 constexpr std::uint32_t kRecordCut = 2;
+constexpr std::uint32_t kRecordStackCut = 4;  // more native stack than copied
+constexpr std::uint32_t kRecordNoState = 8;   // Python does not know the thread
+// No sample, but what was left when the thread ended; the stack is its last.
+constexpr std::uint32_t kRecordRest = 16;
 constexpr std::uint64_t kEntryBit = std::uint64_t{1} << 63;
 
 // pc, sp and the callee-saved registers, in this order.

@@ -1,8 +1,16 @@
 #include "profile/engine/agent_image.h"
 
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include <fmt/format.h>
 
-#include "base/atomic_file.h"
+#include "base/bytes.h"
+#include "base/descriptor.h"
 
 // The agent's library as built; POSTFLIGHT_AGENT is its path.
 asm(".section .rodata\n"
@@ -21,20 +29,56 @@ extern const std::byte postflight_agent_end[];    // NOLINT: names
 }
 
 namespace postflight {
+namespace {
+
+constexpr std::string_view kAgentFile = "libpostflight_agent.so";
+
+// Other agents, of a profile that this one is part of, would interfere.
+std::string without_agents(std::string_view preload) {
+  std::string rest;
+  while (!preload.empty()) {
+    const std::size_t end =
+        std::min(preload.find_first_of(": "), preload.size());
+    const std::string_view library = preload.substr(0, end);
+    preload.remove_prefix(std::min(end + 1, preload.size()));
+    if (!library.empty() && !library.ends_with(kAgentFile))
+      rest += fmt::format(":{}", library);
+  }
+  return rest;
+}
+
+// The folder may be full, or its file system mounted noexec.
+Result<> check_loading(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE,
+                            file.number(), 0);
+  if (page == MAP_FAILED)
+    return fail_errno(fmt::format("cannot load {}", path.native()));
+  ::munmap(page, 4096);
+  return {};
+}
+
+}  // namespace
 
 Result<std::vector<std::string>> install_agent(
-    const std::filesystem::path& folder, std::chrono::nanoseconds interval,
+    const std::filesystem::path& folder, const AgentArena& arena,
     const Environment& environment) {
-  const std::filesystem::path path = folder / "libpostflight_agent.so";
-  AtomicFile file = TRY(AtomicFile::create(path));
-  TRY(file.write(Bytes(postflight_agent_begin, postflight_agent_end)));
-  TRY(file.commit());
-  std::string preload = path.native();
-  if (const auto before = environment("LD_PRELOAD"); before && !before->empty())
-    preload += ":" + *before;
+  const std::filesystem::path path = folder / kAgentFile;
+  {
+    const Bytes image(postflight_agent_begin, postflight_agent_end);
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(image.data()),
+               static_cast<std::streamsize>(image.size()));
+    file.close();
+    if (!file)
+      return fail_errno(fmt::format("cannot write {}", path.native()));
+  }
+  TRY(check_loading(path));
+  const auto before = environment("LD_PRELOAD");
   return std::vector<std::string>{
-      fmt::format("LD_PRELOAD={}", preload),
-      fmt::format("POSTFLIGHT_AGENT_NS={}", interval.count())};
+      fmt::format("LD_PRELOAD={}{}", path.native(),
+                  without_agents(before.value_or(""))),
+      fmt::format("POSTFLIGHT_AGENT={}:{}", arena.setting(), path.native())};
 }
 
 }  // namespace postflight

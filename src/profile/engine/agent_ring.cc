@@ -4,18 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-
-#include <fmt/format.h>
-
-#include "base/descriptor.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::size_t kMapped = kRingDataOffset + kRingBytes;
 // A thousand threads with the deepest stacks. Beyond that all are dropped, and
 // agents send whole stacks again now and then.
 constexpr std::size_t kMostStackWords = std::size_t{2'000} * kMostRingFrames;
@@ -41,6 +34,8 @@ void AgentSample::to(RawStack& raw) const {
 
 AgentRing::AgentRing(AgentRing&& other) noexcept
     : memory_(std::exchange(other.memory_, nullptr)),
+      ring_bytes_(other.ring_bytes_),
+      begun_(other.begun_),
       broken_(other.broken_),
       copy_(std::move(other.copy_)),
       stacks_(std::move(other.stacks_)),
@@ -50,26 +45,19 @@ AgentRing::AgentRing(AgentRing&& other) noexcept
 
 AgentRing::~AgentRing() {
   if (memory_ != nullptr)
-    ::munmap(memory_, kMapped);
+    ::munmap(memory_, kRingDataOffset + ring_bytes_);
 }
 
-Result<AgentRing> AgentRing::open(const std::filesystem::path& path) {
-  const Descriptor file(
-      ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat status;
-  if (!file.is_open() || ::fstat(file.number(), &status) != 0)
-    return fail_errno(fmt::format("cannot open {}", path.native()));
-  if (!S_ISREG(status.st_mode) ||
-      static_cast<std::size_t>(status.st_size) != kMapped)
-    return fail(ErrorKind::kCorrupt, "{} is not a sample ring", path.native());
-  void* const memory = ::mmap(nullptr, kMapped, PROT_READ | PROT_WRITE,
-                              MAP_SHARED, file.number(), 0);
+Result<AgentRing> AgentRing::map(int file, std::size_t offset,
+                                 std::uint64_t ring_bytes) {
+  void* const memory =
+      ::mmap(nullptr, kRingDataOffset + ring_bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED, file, static_cast<off_t>(offset));
   if (memory == MAP_FAILED)
-    return fail_errno(fmt::format("cannot map {}", path.native()));
+    return fail_errno("cannot map a ring of samples");
   AgentRing ring;
   ring.memory_ = static_cast<std::byte*>(memory);
-  if (ring.header().magic != kRingMagic)
-    return fail(ErrorKind::kCorrupt, "{} is not a sample ring", path.native());
+  ring.ring_bytes_ = ring_bytes;
   return ring;
 }
 
@@ -86,8 +74,24 @@ int AgentRing::error() const {
   return header().error;
 }
 
-std::uint32_t AgentRing::generation() const {
-  return header().generation.load();
+AgentClaim AgentRing::claim() const {
+  const RingHeader& from = header();
+  return {.claim = from.claim,
+          .pid = from.pid,
+          .pid_namespace = from.pid_namespace,
+          .parent_claim = from.parent_claim,
+          .parent_tid = from.parent_tid};
+}
+
+std::optional<CpuTime> AgentRing::ended() const {
+  if (header().ended.load(std::memory_order_acquire) == 0)
+    return std::nullopt;
+  return CpuTime{.user_ns = header().user_ns, .system_ns = header().system_ns};
+}
+
+void AgentRing::set_stack_bytes(std::size_t stack_bytes) {
+  // The agent reads it with each sample; either value will do.
+  header().layout.stack_bytes = static_cast<std::uint32_t>(stack_bytes);
 }
 
 std::uint64_t AgentRing::lost() const {
@@ -99,7 +103,9 @@ bool AgentRing::begin(const PythonLayout& layout, std::size_t most_frames,
   if (layout.frame.size > 256)
     return false;
   indices_ = !layout.code.instructions.has_value();
+  begun_ = true;
   header().layout = {.thread_frame = layout.thread.frame,
+                     .thread_id = layout.thread.thread_id,
                      .has_top_frame = layout.top_frame ? 1U : 0U,
                      .top_frame = layout.top_frame.value_or(0),
                      .frame_code = layout.frame.code,
@@ -165,8 +171,8 @@ bool AgentRing::take_code(std::span<const std::uint64_t> words,
 
 std::uint64_t AgentRing::take_record(std::uint64_t tail, const TakeSample& take,
                                      const TakeCode& take_new_code) {
-  const std::uint64_t left = kRingBytes - tail % kRingBytes;
-  std::byte* const at = memory_ + kRingDataOffset + tail % kRingBytes;
+  const std::uint64_t left = ring_bytes_ - tail % ring_bytes_;
+  std::byte* const at = memory_ + kRingDataOffset + tail % ring_bytes_;
   const std::uint32_t size =
       reinterpret_cast<RingRecord*>(at)->size.load(std::memory_order_acquire);
   if (size % 8 != 0 || size > left)
@@ -207,6 +213,12 @@ std::uint64_t AgentRing::take_record(std::uint64_t tail, const TakeSample& take,
                         .indices = indices_,
                         .torn = (record->flags & kRecordTorn) != 0,
                         .cut = (record->flags & kRecordCut) != 0,
+                        .stack_cut = (record->flags & kRecordStackCut) != 0,
+                        .no_state = (record->flags & kRecordNoState) != 0,
+                        .rest = (record->flags & kRecordRest) != 0,
+                        .weight_ns = record->weight_ns,
+                        .system_ns = record->system_ns,
+                        .cpu_ns = record->cpu_ns,
                         .handler_ns = record->handler_ns};
   rest += frame_words;
   sample.phases = {reinterpret_cast<const std::uint32_t*>(rest),
@@ -225,12 +237,12 @@ void AgentRing::drain(const TakeSample& take, const TakeCode& take_new_code) {
     return;
   std::uint64_t tail = header().tail.load();
   const std::uint64_t head = header().head.load();
-  if (tail % 8 != 0 || head - tail > kRingBytes) {
+  if (tail % 8 != 0 || head - tail > ring_bytes_) {
     broken_ = true;
     return;
   }
   while (tail < head) {
-    std::byte* const at = memory_ + kRingDataOffset + tail % kRingBytes;
+    std::byte* const at = memory_ + kRingDataOffset + tail % ring_bytes_;
     if (reinterpret_cast<RingRecord*>(at)->size.load(
             std::memory_order_acquire) == 0)
       return;  // being written

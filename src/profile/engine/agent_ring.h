@@ -11,11 +11,23 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "profile/agent/sample_ring.h"
+#include "profile/engine/sample_counts.h"
 #include "profile/python/code_reader.h"
 #include "profile/python/layout.h"
 #include "profile/python/stack.h"
 
 namespace postflight {
+
+// A process that has claimed a slot.
+struct AgentClaim {
+  std::uint32_t slot = 0;
+  std::uint32_t claim = 0;          // counts claims, from 1
+  pid_t pid = 0;                    // as the process itself sees it
+  std::uint64_t pid_namespace = 0;  // 0: not known
+  // For a forked process.
+  std::uint32_t parent_claim = 0;
+  pid_t parent_tid = 0;
+};
 
 // One sample by the agent. Valid during the call that delivers it.
 struct AgentSample {
@@ -26,6 +38,12 @@ struct AgentSample {
   std::span<const std::uint32_t> phases = {};
   bool torn = false;
   bool cut = false;
+  bool stack_cut = false;  // the native stack is deeper than the copy
+  bool no_state = false;   // Python does not know the thread
+  bool rest = false;       // no sample, but time left at the end of the thread
+  std::uint64_t weight_ns = 0;
+  std::uint64_t system_ns = 0;
+  std::uint64_t cpu_ns = 0;  // of the thread
   std::uint32_t handler_ns = 0;
   std::span<const std::uint64_t> registers = {};  // empty: none copied
   Bytes stack = {};
@@ -39,19 +57,29 @@ struct AgentSample {
 // there: an invalid record ends the use of the ring and has no other effect.
 class AgentRing {
  public:
-  static Result<AgentRing> open(const std::filesystem::path& path);
+  // Maps the slot at `offset` of the arena's file.
+  static Result<AgentRing> map(int file, std::size_t offset,
+                               std::uint64_t ring_bytes);
   AgentRing(AgentRing&& other) noexcept;
   AgentRing& operator=(AgentRing&&) = delete;
   ~AgentRing();
 
   AgentState state() const;
   int error() const;
-  std::uint32_t generation() const;
+  // Who has claimed it; without the slot.
+  AgentClaim claim() const;
   std::uint64_t lost() const;
+  // The CPU time of the process, once it has ended by itself.
+  std::optional<CpuTime> ended() const;
+  // The phase table in the slot.
+  const std::byte* phases() const { return memory_ + kSlotPhasesOffset; }
   // Writes the layout of frames for the agent, which then starts. False if it
   // cannot walk the frames of this version.
   bool begin(const PythonLayout& layout, std::size_t most_frames,
              std::size_t stack_bytes);
+  // From the next sample on.
+  void set_stack_bytes(std::size_t stack_bytes);
+  bool has_begun() const { return begun_; }
 
   using TakeSample = std::function<void(const AgentSample&)>;
   // A code object that samples from here on may refer to.
@@ -73,6 +101,8 @@ class AgentRing {
   bool take_code(std::span<const std::uint64_t> words, const TakeCode& take);
 
   std::byte* memory_ = nullptr;
+  std::uint64_t ring_bytes_ = 0;
+  bool begun_ = false;
   bool broken_ = false;
   std::vector<std::uint64_t> copy_;
   std::vector<MemoryCopy> code_;

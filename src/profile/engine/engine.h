@@ -24,13 +24,20 @@
 // since; its samples have their own times and weights. What comes after the
 // seam (naming frames, filters, the log) is the same for both.
 //
+// CPU time is what the kernel says that a thread ran, in user code and in the
+// kernel. The agent weighs its samples by the CPU clock of their thread,
+// ExternalEngine by the thread's schedstat. A thread that the agent does not
+// account for, because it is in the kernel for long or blocks signals, is
+// sampled from outside meanwhile.
+//
 // An example. `postflight profile -- python train.py` starts the program with
-// the agent preloaded, under ExternalEngine. A few milliseconds later the agent
-// has created its ring and the interpreter is found: SampledProcess writes the
-// layout of that Python version into the ring, which starts the agent, and
-// switches to AgentEngine. A worker that calls exec is a new program, so it
-// goes back to ExternalEngine until that program's agent is ready. A worker
-// that clears LD_PRELOAD stays with ExternalEngine.
+// the agent preloaded, under ExternalEngine. Within milliseconds the agent
+// claims a ring, and SampledProcess switches to AgentEngine. As soon as the
+// interpreter is mapped, it writes the layout of that Python version into the
+// ring: from then on samples have frames. A forked worker claims a ring of its
+// own and knows the layout from its parent. One that calls exec is a new
+// program, whose agent claims another ring. A worker that clears LD_PRELOAD
+// stays with ExternalEngine.
 //
 // Rejected:
 // - Stopping the process, by ptrace or SIGSTOP: a profiler that is killed
@@ -46,13 +53,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "profile/log/profile.h"
 #include "profile/phase/filter.h"
 
 namespace postflight {
+
+class AgentArena;
 
 enum class ProfileMode : std::uint8_t {
   kCpu,   // threads that run
@@ -69,12 +81,12 @@ struct SamplingOptions {
   // outlive the loop.
   const PhaseFilter* phase_filter = nullptr;
   std::int32_t rank = -1;
-  // The folder where processes publish their phases and agents create their
-  // rings; empty: none.
+  // The folder where processes without an agent publish their phases; empty:
+  // none.
   std::filesystem::path folder = {};
-  // Programs were started with the agent. Processes that it cannot sample are
-  // sampled from outside.
-  bool agent = false;
+  // Programs were started with the agent, which joins this arena. Processes
+  // that it cannot sample are sampled from outside. It must outlive the loop.
+  AgentArena* arena = nullptr;
   bool native = false;  // native frames, too; the agent's samples only
 };
 
@@ -83,11 +95,16 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Appends the samples taken since the last call. The times of those with a
-  // weight are those of the steady clock; those without stand for now.
+  // Appends the samples taken since the last call. Those with a time have that
+  // of the steady clock, the others were taken now; those without a weight
+  // stand for the time since the last call.
   virtual void sample(std::vector<ProfileSample>& samples) = 0;
   // Called after the list of threads was read again.
   virtual void threads_refreshed() = 0;
+  // The interpreter that threads were read with is gone, or was found just now.
+  virtual void python_ended() = 0;
+  // Up to which of its CPU time each thread has been sampled.
+  virtual std::map<pid_t, std::uint64_t> accounted() const = 0;
   // For the report: "external, reads without stopping".
   virtual std::string_view title() const = 0;
 };

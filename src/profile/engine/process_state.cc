@@ -9,6 +9,7 @@
 
 #include "profile/engine/stack_namer.h"
 #include "profile/engine/thread_watch.h"
+#include "profile/process/pid_namespace.h"
 
 namespace postflight {
 namespace {
@@ -17,7 +18,9 @@ using std::chrono::milliseconds;
 
 // A program starts its interpreter within its first moments, or when it calls
 // exec; after that, looking less often is enough.
+constexpr milliseconds kStart{100};
 constexpr milliseconds kYouth{3000};
+constexpr milliseconds kLookAtStart{1};
 constexpr milliseconds kLookWhenYoung{3};
 constexpr milliseconds kLookWhenOld{250};
 // New Python threads are noticed at once, other threads this often.
@@ -26,10 +29,12 @@ constexpr milliseconds kLookForPhases{5};
 
 }  // namespace
 
-ProcessState::ProcessState(pid_t pid, const SamplingOptions& options,
+ProcessState::ProcessState(pid_t pid, bool whole,
+                           const SamplingOptions& options,
                            const Context& context, PythonLocator& locator,
                            SharedProcessor& processor, ProfileBuilder& profile)
     : pid_(pid),
+      whole_(whole),
       options_(options),
       limits_(context.limits),
       locator_(locator),
@@ -59,11 +64,15 @@ ProcessState::Changes ProcessState::refresh(Time now) {
 void ProcessState::look_for_python(Time now) {
   if (now < next_look_)
     return;
-  next_look_ = now + (now - born_ < kYouth ? kLookWhenYoung : kLookWhenOld);
+  const auto age = now - born_;
+  next_look_ = now + (age < kStart   ? kLookAtStart
+                      : age < kYouth ? kLookWhenYoung
+                                     : kLookWhenOld);
   // This takes long; the thread whose processor we share should not wait for
   // it.
   processor_.leave();
-  Result<std::optional<PythonRuntime>> found = locator_.find(pid_, memory_);
+  Result<std::optional<PythonRuntime>> found =
+      locator_.find(pid_, memory_, agent_phases_ != nullptr);
   if (!found) {
     if (found.error().kind() == ErrorKind::kUnsupported)
       trouble_ = found.error().message();
@@ -79,7 +88,7 @@ void ProcessState::look_for_python(Time now) {
 
 // Python inserts a new thread at the head of its list.
 bool ProcessState::first_thread_changed() {
-  if (!python_)
+  if (!python_ || agent_phases_ != nullptr)
     return false;
   const PythonLayout& layout = python_->layout;
   const auto interpreter = memory_.load<std::uint64_t>(
@@ -103,8 +112,43 @@ void ProcessState::forget_python() {
   first_thread_ = 0;
 }
 
+void ProcessState::use_agent(const std::byte* phases) {
+  agent_phases_ = phases;
+  phases_.reset();
+  known_phases_.clear();
+  next_look_ = {};
+}
+
+void ProcessState::inherit(const ProcessState& parent) {
+  command_line_ = parent.command_line_;
+  first_name_ = parent.first_name_;
+  if (!parent.python_)
+    return;
+  python_ = parent.python_;
+  codes_ = std::make_unique<CodeReader>(memory_, *python_, limits_);
+}
+
+pid_t ProcessState::host_thread(pid_t tid) {
+  if (!foreign_) {
+    const std::uint64_t its = pid_namespace(pid_);
+    if (its != 0)
+      foreign_ = its != pid_namespace(::getpid());
+  }
+  if (!foreign_.value_or(false))
+    return tid;
+  if (const auto known = host_threads_.find(tid); known != host_threads_.end())
+    return known->second;
+  for (const pid_t host : process_threads(pid_))
+    if (const auto inside = innermost_pid(pid_, host))
+      host_threads_[*inside] = host;
+  return host_threads_.try_emplace(tid, 0).first->second;
+}
+
 void ProcessState::read_threads() {
   const std::vector<pid_t> tids = process_threads(pid_);
+  std::erase_if(host_threads_, [&tids](const auto& known) {
+    return std::ranges::find(tids, known.second) == tids.end();
+  });
   std::erase_if(threads_, [&tids](const auto& known) {
     return std::ranges::find(tids, known.first) == tids.end();
   });
@@ -119,10 +163,15 @@ void ProcessState::read_threads() {
 
 ProcessState::Thread& ProcessState::add_thread(pid_t tid) {
   Thread& thread = threads_[tid];
-  const std::string name = thread_name(pid_, tid);
+  std::string name = thread_name(pid_, tid);
   // A thread that has ended has no name; keep the one it had.
   if (name.empty() && thread.alone != 0)
     return thread;
+  thread.main = tid == pid_;
+  if (name.empty())
+    name = first_name_;
+  else if (thread.main)
+    first_name_ = name;
   thread.number = profile_.thread({.rank = options_.rank,
                                    .pid = pid_,
                                    .tid = tid,
@@ -138,7 +187,14 @@ const ProcessState::Thread& ProcessState::thread(pid_t tid) {
 }
 
 void ProcessState::open_phases() {
-  if (options_.folder.empty() || phases_)
+  if (phases_)
+    return;
+  if (agent_phases_ != nullptr) {
+    if (auto table = PhaseTableReader::over(agent_phases_))
+      phases_.emplace(*std::move(table));
+    return;
+  }
+  if (options_.folder.empty())
     return;
   if (Result<PhaseTableReader> table =
           PhaseTableReader::open(phase_table_path(options_.folder, pid_)))
@@ -153,10 +209,15 @@ std::uint32_t ProcessState::phase_of(pid_t tid) {
 
 std::uint32_t ProcessState::phase_number(
     std::span<const std::uint32_t> inside) {
-  if (inside.empty() || !phases_)
+  if (inside.empty())
     return inherited_phase_;
-  const auto [known, fresh] = known_phases_.try_emplace(
-      std::vector<std::uint32_t>(inside.begin(), inside.end()), 0);
+  open_phases();
+  if (!phases_)
+    return inherited_phase_;
+  std::vector<std::uint32_t> key = {inherited_phase_};
+  key.insert(key.end(), inside.begin(), inside.end());
+  const auto [known, fresh] =
+      known_phases_.try_emplace(std::move(key), inherited_phase_);
   if (fresh)
     for (const std::uint32_t phase : inside) {
       const SeenPhase seen = phases_->seen(phase);

@@ -32,6 +32,7 @@ class ProcessState {
   struct Thread {
     std::uint32_t number = 0;  // in the profile
     std::uint32_t alone = 0;   // the stack of a thread that runs no Python
+    bool main = false;         // the first of its process
   };
 
   // What refresh() found changed.
@@ -41,8 +42,9 @@ class ProcessState {
   };
 
   // `locator`, `processor` (of the thread that samples) and `profile` must
-  // outlive it.
-  ProcessState(pid_t pid, const SamplingOptions& options,
+  // outlive it. `whole`: the process was started while it was profiled, so all
+  // of its CPU time is part of the profile.
+  ProcessState(pid_t pid, bool whole, const SamplingOptions& options,
                const Context& context, PythonLocator& locator,
                SharedProcessor& processor, ProfileBuilder& profile);
   ProcessState(const ProcessState&) = delete;
@@ -52,8 +54,19 @@ class ProcessState {
   Changes refresh(Time now);
   // The process has become another program, or its interpreter has ended.
   void forget_python();
+  // An agent runs in it, with this phase table: an interpreter that is about to
+  // start is found, too, and not looked at from outside again.
+  void use_agent(const std::byte* phases);
+  // It was forked from that process: its interpreter, at the same addresses,
+  // runs at once.
+  void inherit(const ProcessState& parent);
 
   pid_t pid() const { return pid_; }
+  bool whole() const { return whole_; }
+  // The thread that the process itself, in a PID namespace of its own, calls
+  // `tid`; 0 if it is not known.
+  pid_t host_thread(pid_t tid);
+  const std::string& command() const { return command_line_; }
   const SamplingOptions& options() const { return options_; }
   SharedProcessor& processor() const { return processor_; }
   ProfileBuilder& profile() const { return profile_; }
@@ -87,6 +100,7 @@ class ProcessState {
   void open_phases();
 
   const pid_t pid_;
+  const bool whole_;
   const SamplingOptions options_;
   const Limits limits_;
   PythonLocator& locator_;
@@ -99,8 +113,13 @@ class ProcessState {
   std::string command_line_;
   std::map<pid_t, Thread> threads_;
   std::optional<PhaseTableReader> phases_;
+  // By the inherited phase and those inside it.
   std::map<std::vector<std::uint32_t>, std::uint32_t> known_phases_;
   std::uint32_t inherited_phase_ = 0;
+  const std::byte* agent_phases_ = nullptr;  // null: no agent
+  std::optional<bool> foreign_;              // in another PID namespace
+  std::map<pid_t, pid_t> host_threads_;      // of threads there
+  std::string first_name_;                   // of its parent's thread
   SampleCounts counts_;
   std::uint64_t first_thread_ = 0;  // Python's newest, to notice new ones
   Time born_ = {};

@@ -22,6 +22,7 @@ std::uint64_t HandlerTimes::median_ns() const {
 void SampleCounts::add(const SampleCounts& other) {
   lost += other.lost;
   unproven += other.unproven;
+  native_cut += other.native_cut;
   handler_times.add(other.handler_times);
 }
 

@@ -32,12 +32,22 @@ class HandlerTimes {
   std::uint64_t total_ns_ = 0;
 };
 
+struct CpuTime {
+  std::uint64_t user_ns = 0;
+  std::uint64_t system_ns = 0;
+
+  std::uint64_t total_ns() const { return user_ns + system_ns; }
+  bool operator==(const CpuTime&) const = default;
+};
+
 // How well the samples of a process were taken.
 struct SampleCounts {
   std::uint64_t lost = 0;
   // Stacks of running threads that are only known to have been equal in two
   // copies.
   std::uint64_t unproven = 0;
+  // Native stacks that went deeper than what was copied of them.
+  std::uint64_t native_cut = 0;
   HandlerTimes handler_times = {};
 
   void add(const SampleCounts& other);

@@ -1,15 +1,17 @@
 #include "profile/engine/sampling_loop.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <ctime>
-#include <filesystem>
+#include <random>
+
+#include <poll.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "profile/engine/external_engine.h"
+#include "profile/engine/thread_watch.h"
+#include "profile/process/pid_namespace.h"
 
 namespace postflight {
 namespace {
@@ -17,90 +19,164 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr milliseconds kLookForChildren{50};
-// Forked workers may live no longer than this.
-constexpr milliseconds kLookForAgents{5};
+constexpr milliseconds kLookForChildren{20};
+// Ticks while an interpreter is about to start.
+constexpr milliseconds kStarting{1};
 // The most that a crash loses.
 constexpr milliseconds kFlush{200};
-
-void sleep_until(std::chrono::steady_clock::time_point time) {
-  const auto since = time.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-  timespec spec = {};
-  spec.tv_sec = seconds.count();
-  spec.tv_nsec = nanoseconds(since - seconds).count();
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &spec, nullptr) ==
-         EINTR) {
-  }
-}
+// A claim whose process is not found by then has no process that we may see.
+constexpr milliseconds kKeepClaims{500};
 
 }  // namespace
 
 SamplingLoop::SamplingLoop(const SamplingOptions& options,
                            const Context& context, ProfileLogWriter& log)
-    : options_(options), context_(context), log_(log) {}
+    : options_(options),
+      context_(context),
+      log_(log),
+      own_namespace_(pid_namespace(::getpid())) {}
 
-void SamplingLoop::add(pid_t pid) {
+void SamplingLoop::add(pid_t pid, bool whole) {
   auto& process = processes_[pid];
   if (process == nullptr)
-    process = std::make_unique<SampledProcess>(pid, options_, context_,
+    process = std::make_unique<SampledProcess>(pid, whole, options_, context_,
                                                locator_, processor_, profile_);
 }
 
 void SamplingLoop::look_for_children(Time now) {
   if (!options_.children || now < next_children_)
     return;
+  // Those that are found at first may have been there before.
+  const bool first = next_children_ == Time();
   next_children_ = now + kLookForChildren;
-  std::map<pid_t, pid_t> found;
+  std::map<pid_t, Parent> found;
   for (const auto& [pid, process] : processes_)
-    for (const pid_t child : process_children(pid))
-      found[child] = pid;
+    for (const ProcessChild& child : process_children(pid))
+      found[child.pid] = {.pid = pid, .thread = child.started_by};
   for (const auto& [child, parent] : found) {
-    add(child);
+    const auto above = processes_.find(parent.pid);
+    const bool whole =
+        !first || (above != processes_.end() && above->second->is_whole());
+    add(child, whole);
     parents_[child] = parent;
   }
 }
 
-// An agent announces itself by the file of its ring, sooner than its process is
-// found among the children. Files of processes that have ended are removed: a
-// program may fork without end.
-void SamplingLoop::look_for_agents(Time now) {
-  if (!options_.agent || now < next_agents_)
+// The process that has made a claim; null if it is not known yet.
+SampledProcess* SamplingLoop::claimant(const AgentClaim& claim) {
+  const auto parent = claimed_by_.find(claim.parent_claim);
+  const auto add_child = [&](pid_t pid) {
+    add(pid, true);
+    if (claim.parent_claim != 0 && parent != claimed_by_.end())
+      parents_[pid] = {.pid = parent->second, .thread = claim.parent_tid};
+    return processes_.at(pid).get();
+  };
+  if (claim.pid_namespace == 0 || claim.pid_namespace == own_namespace_) {
+    // Whoever knows the arena's token descends from what was launched.
+    if (processes_.contains(claim.pid) || options_.children)
+      return add_child(claim.pid);
+    return nullptr;
+  }
+  // In a container it calls itself by another number than we do.
+  for (const auto& [pid, process] : processes_)
+    if (pid_namespace(pid) == claim.pid_namespace &&
+        innermost_pid(pid, pid) == claim.pid)
+      return process.get();
+  return nullptr;
+}
+
+void SamplingLoop::look_for_claims() {
+  if (options_.arena == nullptr)
     return;
-  next_agents_ = now + kLookForAgents;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(options_.folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator();
-       entry.increment(error)) {
-    if (entry->path().extension() != ".ring")
-      continue;
-    const std::string name = entry->path().stem();
-    pid_t pid = 0;
-    std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (pid <= 0 || processes_.contains(pid))
-      continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH)
-      remove_files(pid);
-    else if (options_.children)
-      add(pid);
+  options_.arena->keep_ready();
+  const std::vector<AgentClaim> fresh = options_.arena->take_claims();
+  claims_.insert(claims_.end(), fresh.begin(), fresh.end());
+  if (claims_.empty())
+    return;
+  // Parents before their children.
+  std::ranges::sort(claims_, {}, &AgentClaim::claim);
+  if (!fresh.empty())
+    next_children_ = std::min(next_children_, Time() + nanoseconds(1));
+  const Time now = std::chrono::steady_clock::now();
+  std::erase_if(claims_, [&](AgentClaim& claim) {
+    SampledProcess* const process = claimant(claim);
+    if (process == nullptr) {
+      if (claim_times_.try_emplace(claim.slot, now).first->second +
+              kKeepClaims >
+          now)
+        return false;
+      claim_times_.erase(claim.slot);
+      options_.arena->release(claim.slot);
+      return true;
+    }
+    claim_times_.erase(claim.slot);
+    Result<AgentRing> ring = options_.arena->ring(claim.slot);
+    if (!ring)
+      return true;
+    // What its program before exec has left.
+    if (process->claim()) {
+      process->sample(now, taken_);
+      options_.arena->release(process->claim()->slot);
+    }
+    const auto parent = claimed_by_.find(claim.parent_claim);
+    const auto above = parent == claimed_by_.end()
+                           ? processes_.end()
+                           : processes_.find(parent->second);
+    process->use_ring(
+        *std::move(ring), claim,
+        above == processes_.end() ? nullptr : above->second.get());
+    claimed_by_[claim.claim] = process->pid();
+    return true;
+  });
+}
+
+void SamplingLoop::end(const SampledProcess& process) {
+  ended_.add(process.counts());
+  note_process(process);
+  sampled_ns_.erase(process.pid());
+  if (process.claim() && options_.arena != nullptr) {
+    claimed_by_.erase(process.claim()->claim);
+    options_.arena->release(process.claim()->slot);
   }
 }
 
-void SamplingLoop::remove_files(pid_t pid) const {
-  if (!options_.agent)
+// One line for each process says what it has used, beside what was sampled.
+void SamplingLoop::note_process(const SampledProcess& process) {
+  const CpuTime used = process.used();
+  const auto sampled = sampled_ns_.find(process.pid());
+  ProfileProcess line = {.rank = options_.rank,
+                         .pid = process.pid(),
+                         .command = profile_.text(process.command()),
+                         .user_ns = used.user_ns,
+                         .system_ns = used.system_ns};
+  if (sampled != sampled_ns_.end())
+    line.sampled_ns = sampled->second;
+  std::string why = process.agent_trouble();
+  if (why.empty() && process.claim() && process.counts().lost != 0)
+    why = fmt::format("{} samples were lost", process.counts().lost);
+  line.why = profile_.text(why);
+  log_.tables(profile_.profile());
+  log_.process(line);
+}
+
+void SamplingLoop::sleep_until(Time time) const {
+  const nanoseconds left = time - std::chrono::steady_clock::now();
+  if (left <= nanoseconds(0))
     return;
-  std::error_code ignored;
-  for (const char* const suffix : {"ring", "phases"})
-    std::filesystem::remove(options_.folder / fmt::format("{}.{}", pid, suffix),
-                            ignored);
+  const timespec spec = {
+      .tv_sec = static_cast<time_t>(left.count() / 1'000'000'000),
+      .tv_nsec = static_cast<long>(left.count() % 1'000'000'000)};
+  pollfd watched = {wake_by_, POLLIN, 0};
+  // Interrupted, or woken early: a tick comes early then.
+  ::ppoll(&watched, 1, &spec, nullptr);
 }
 
 void SamplingLoop::inherit_phases() {
   for (const auto& [child, parent] : parents_) {
     const auto below = processes_.find(child);
-    const auto above = processes_.find(parent);
+    const auto above = processes_.find(parent.pid);
     if (below != processes_.end() && above != processes_.end())
-      below->second->inherit_phase(above->second->phase_of(0));
+      below->second->inherit_phase(above->second->phase_of(parent.thread));
   }
 }
 
@@ -125,12 +201,14 @@ void SamplingLoop::note_engine(const SampledProcess& process) {
 }
 
 void SamplingLoop::tick(Time now, nanoseconds passed) {
-  look_for_agents(now);
   look_for_children(now);
+  taken_.clear();
+  look_for_claims();
   if (!options_.folder.empty())
     inherit_phases();
-  taken_.clear();
-  std::erase_if(processes_, [&](const auto& known) {
+  // A forked process looks at its parent first.
+  std::vector<pid_t> gone;
+  for (const auto& known : processes_) {
     const bool alive = known.second->sample(now, taken_);
     if (!known.second->trouble().empty())
       trouble_ = known.second->trouble();
@@ -140,25 +218,30 @@ void SamplingLoop::tick(Time now, nanoseconds passed) {
     }
     if (known.second->python())
       note_engine(*known.second);
-    if (!alive) {
-      ended_.add(known.second->counts());
-      remove_files(known.first);
-    }
-    return !alive;
-  });
+    if (!alive)
+      gone.push_back(known.first);
+  }
+  for (const ProfileSample& sample : taken_)
+    sampled_ns_[profile_.profile().threads[sample.thread].pid] +=
+        sample.weight_ns != 0 ? sample.weight_ns
+                              : static_cast<std::uint64_t>(passed.count());
+  for (const pid_t pid : gone) {
+    end(*processes_.at(pid));
+    processes_.erase(pid);
+    parents_.erase(pid);
+  }
   log_.tables(profile_.profile());
   const auto since_start = [this](nanoseconds time) {
     return static_cast<std::uint64_t>(
         std::max(time - start_.time_since_epoch(), nanoseconds(0)).count());
   };
   for (ProfileSample& sample : taken_) {
-    if (sample.weight_ns != 0) {
-      sample.time_ns =
-          since_start(nanoseconds(static_cast<std::int64_t>(sample.time_ns)));
-    } else {
-      sample.time_ns = since_start(now.time_since_epoch());
+    sample.time_ns = sample.time_ns != 0
+                         ? since_start(nanoseconds(
+                               static_cast<std::int64_t>(sample.time_ns)))
+                         : since_start(now.time_since_epoch());
+    if (sample.weight_ns == 0)
       sample.weight_ns = static_cast<std::uint64_t>(passed.count());
-    }
   }
   std::ranges::stable_sort(taken_, {}, &ProfileSample::time_ns);
   for (ProfileSample& sample : taken_) {
@@ -192,6 +275,8 @@ Result<> SamplingLoop::save() {
   log_.counter("cut", cut_);
   log_.counter("unreadable", unreadable_);
   log_.counter("unproven", counts.unproven);
+  if (options_.native)
+    log_.counter("native_cut", counts.native_cut);
   if (options_.phase_filter != nullptr)
     log_.counter("filtered", filtered_);
   return log_.flush();
@@ -201,42 +286,62 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
   start_ = std::chrono::steady_clock::now();
   nanoseconds sampled{0};
   Time last = start_;
-  Time next = start_ + options_.interval;
-  while (!processes_.empty()) {
+  // Ticks come at a random moment of each interval, so that no program runs in
+  // lockstep with them.
+  std::minstd_rand random(std::random_device{}());
+  std::uniform_int_distribution<std::int64_t> within(0,
+                                                     options_.interval.count());
+  Time base = start_;
+  const auto next_tick = [&] { return base + nanoseconds(within(random)); };
+  Time next = next_tick();
+  bool over = false;
+  while (!processes_.empty() && !over) {
     const Time asked = std::chrono::steady_clock::now();
-    if (!go_on())
-      break;
+    over = !go_on();
     // go_on() may block to pause the profile; that time is not sampled.
     const nanoseconds paused = std::chrono::steady_clock::now() - asked;
     if (paused > options_.interval) {
       last += paused;
-      next = last + options_.interval;
+      base = last;
+      next = next_tick();
     }
-    sleep_until(next);
+    const bool starting =
+        std::ranges::any_of(processes_, [asked](const auto& known) {
+          return known.second->is_starting(asked);
+        });
+    // The last tick comes at once: agents have left their samples.
+    const bool early = starting && asked + kStarting < next;
+    if (!over)
+      sleep_until(early ? asked + kStarting : next);
     const Time now = std::chrono::steady_clock::now();
     const nanoseconds passed = now - last;
     tick(now, passed);
     last = now;
-    next += options_.interval;
+    sampled += passed;
+    if (early)
+      continue;
+    base += options_.interval;
     // A late tick stands for those that were missed: its samples weigh more.
     // Agents do not depend on ticks.
     const bool needs_ticks = std::ranges::any_of(
         processes_,
         [](const auto& known) { return known.second->needs_ticks(); });
     const Time after = std::chrono::steady_clock::now();
-    for (; next < after; next += options_.interval)
-      lost_ += needs_ticks ? 1 : 0;
+    for (; base + options_.interval < after; base += options_.interval)
+      lost_ += needs_ticks && !over ? 1 : 0;
+    next = std::max(next_tick(), after);
     if (now >= next_flush_) {
       next_flush_ = now + kFlush;
       TRY(save());
     }
-    sampled += passed;
     if (options_.duration > nanoseconds(0) && sampled >= options_.duration)
       break;
   }
   processor_.leave();
   if (!engine_noted_)
     log_.note("engine", ExternalEngine::kTitle);
+  for (const auto& [pid, process] : processes_)
+    note_process(*process);
   return save();
 }
 

@@ -25,7 +25,12 @@ class SamplingLoop {
   SamplingLoop(const SamplingOptions& options, const Context& context,
                ProfileLogWriter& log);
 
-  void add(pid_t pid);
+  // `whole`: it is just being started, so all of its CPU time is part of the
+  // profile.
+  void add(pid_t pid, bool whole = false);
+  // Ends the wait for the next tick when this process ends: a descriptor of
+  // pidfd_open(), or -1. It must outlive run().
+  void wake_by(int process) { wake_by_ = process; }
   // Samples until all processes have ended, the duration is over, or `go_on`,
   // called before every tick, returns false.
   Result<> run(const std::function<bool()>& go_on);
@@ -40,8 +45,11 @@ class SamplingLoop {
 
   void tick(Time now, std::chrono::nanoseconds passed);
   void look_for_children(Time now);
-  void look_for_agents(Time now);
-  void remove_files(pid_t pid) const;
+  void look_for_claims();
+  SampledProcess* claimant(const AgentClaim& claim);
+  void end(const SampledProcess& process);
+  void sleep_until(Time time) const;
+  void note_process(const SampledProcess& process);
   void inherit_phases();
   void note_engine(const SampledProcess& process);
   bool wanted(std::uint32_t phase);
@@ -54,7 +62,18 @@ class SamplingLoop {
   PythonLocator locator_;
   SharedProcessor processor_;
   std::map<pid_t, std::unique_ptr<SampledProcess>> processes_;
-  std::map<pid_t, pid_t> parents_;
+  struct Parent {
+    pid_t pid = 0;
+    pid_t thread = 0;  // that started the child
+  };
+  std::map<pid_t, Parent> parents_;
+  // Claims whose process is not known yet.
+  std::vector<AgentClaim> claims_;
+  std::map<std::uint32_t, Time> claim_times_;  // by slot
+  std::map<std::uint32_t, pid_t> claimed_by_;
+  std::map<pid_t, std::uint64_t> sampled_ns_;  // of processes that are alive
+  int wake_by_ = -1;
+  std::uint64_t own_namespace_ = 0;
   std::map<std::uint32_t, bool> wanted_phases_;
   std::vector<ProfileSample> taken_;  // in this tick
   std::string trouble_;
@@ -64,7 +83,6 @@ class SamplingLoop {
   SampleCounts ended_;  // of processes that have ended
   Time start_ = {};
   Time next_children_ = {};
-  Time next_agents_ = {};
   Time next_flush_ = {};
   std::atomic<std::uint64_t> samples_ = 0;
   std::uint64_t filtered_ = 0;

@@ -28,7 +28,7 @@ std::uint32_t python_frame(const RawFrame& raw, CodeReader& codes,
 std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
   if (stack.cut)
     below = profile_.stack(below, marker(profile_, "<truncated>"));
-  if (below != below_)
+  if (below != below_ || changes_ != codes_.changes())
     last_.clear();
   below_ = below;
   std::uint32_t node = below;
@@ -48,6 +48,7 @@ std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
     last_.push_back({*raw, node});
   }
   last_.resize(depth);
+  changes_ = codes_.changes();
   if (stack.state == StackState::kTorn)
     node = profile_.stack(node, marker(profile_, "<torn>"));
   return node;

@@ -32,7 +32,8 @@ class StackNamer {
   CodeReader& codes_;
   ProfileBuilder& profile_;
   std::uint32_t below_ = 0;
-  std::vector<Named> last_;  // the outermost first
+  std::uint64_t changes_ = 0;  // of codes_, when last_ was made
+  std::vector<Named> last_;    // the outermost first
 };
 
 // The profile's number for a frame of Python.

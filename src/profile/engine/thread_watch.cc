@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -58,6 +59,18 @@ std::optional<T> number_at(std::string_view text, std::size_t index) {
   return value;
 }
 
+// Fields of stat, counted from the state, which is field 3.
+constexpr std::size_t kUserField = 14 - 3;
+constexpr std::size_t kSystemField = 15 - 3;
+constexpr std::size_t kProcessorField = 39 - 3;
+constexpr std::size_t kPolicyField = 41 - 3;
+
+std::uint64_t ticks_to_ns(std::uint64_t ticks) {
+  static const auto per_second =
+      static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return ticks * (1'000'000'000 / per_second);
+}
+
 std::string without_newline(std::string text) {
   if (text.ends_with('\n'))
     text.pop_back();
@@ -67,16 +80,17 @@ std::string without_newline(std::string text) {
 }  // namespace
 
 ThreadWatch::ThreadWatch(pid_t pid, pid_t tid)
-    : folder_(fmt::format("/proc/{}/task/{}/", pid, tid)) {
-  char first = 0;
-  file_ = open_file(folder_ + "syscall");
-  if (file_.is_open() && ::pread(file_.number(), &first, 1, 0) == 1)
-    return;
-  is_stat_ = true;
-  file_ = open_file(folder_ + "stat");
-}
+    : folder_(fmt::format("/proc/{}/task/{}/", pid, tid)) {}
 
 ThreadActivity ThreadWatch::activity() const {
+  if (!file_.is_open()) {
+    char first = 0;
+    file_ = open_file(folder_ + "syscall");
+    if (!file_.is_open() || ::pread(file_.number(), &first, 1, 0) != 1) {
+      is_stat_ = true;
+      file_ = open_file(folder_ + "stat");
+    }
+  }
   std::array<char, 512> buffer;
   const std::string_view text = read_again(file_, buffer);
   if (text.empty())
@@ -103,22 +117,65 @@ std::optional<std::uint64_t> ThreadWatch::turns() const {
   return number_at<std::uint64_t>(text, 2);
 }
 
-std::optional<int> ThreadWatch::processor() const {
+std::optional<std::uint64_t> ThreadWatch::run_ns() const {
+  if (!turns_.is_open())
+    turns_ = open_file(folder_ + "schedstat");
+  std::array<char, 128> buffer;
+  return number_at<std::uint64_t>(read_again(turns_, buffer), 0);
+}
+
+std::optional<std::string_view> ThreadWatch::stat_fields(
+    std::span<char> buffer) const {
   if (!stat_.is_open())
     stat_ = open_file(folder_ + "stat");
-  std::array<char, 1024> buffer;
   const std::string_view text = read_again(stat_, buffer);
   const std::size_t end = text.rfind(')');
   if (end == std::string_view::npos || end + 2 >= text.size())
     return std::nullopt;
-  // Counted from the state, which is field 3.
-  constexpr std::size_t kProcessor = 39 - 3;
-  constexpr std::size_t kPolicy = 41 - 3;
-  const std::string_view rest = text.substr(end + 2);
-  const auto policy = number_at<int>(rest, kPolicy);
+  return text.substr(end + 2);
+}
+
+std::optional<std::uint64_t> ThreadWatch::system_ns() const {
+  std::array<char, 1024> buffer;
+  const auto rest = stat_fields(buffer);
+  const auto ticks =
+      rest ? number_at<std::uint64_t>(*rest, kSystemField) : std::nullopt;
+  return ticks ? std::optional(ticks_to_ns(*ticks)) : std::nullopt;
+}
+
+std::optional<int> ThreadWatch::processor() const {
+  std::array<char, 1024> buffer;
+  const auto rest = stat_fields(buffer);
+  if (!rest)
+    return std::nullopt;
+  const auto policy = number_at<int>(*rest, kPolicyField);
   if (policy != SCHED_OTHER && policy != SCHED_BATCH && policy != SCHED_IDLE)
     return std::nullopt;
-  return number_at<int>(rest, kProcessor);
+  return number_at<int>(*rest, kProcessorField);
+}
+
+std::optional<std::uint64_t> process_cpu_ns(pid_t pid) {
+  clockid_t clock = 0;
+  timespec time = {};
+  if (::clock_getcpuclockid(pid, &clock) != 0 ||
+      ::clock_gettime(clock, &time) != 0)
+    return std::nullopt;
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::optional<CpuTime> process_cpu_time(pid_t pid) {
+  const std::string text = read_small(fmt::format("/proc/{}/stat", pid));
+  const std::size_t end = text.rfind(')');
+  if (end == std::string::npos || end + 2 >= text.size())
+    return std::nullopt;
+  const std::string_view rest = std::string_view(text).substr(end + 2);
+  const auto user = number_at<std::uint64_t>(rest, kUserField);
+  const auto system = number_at<std::uint64_t>(rest, kSystemField);
+  if (!user || !system)
+    return std::nullopt;
+  return CpuTime{.user_ns = ticks_to_ns(*user),
+                 .system_ns = ticks_to_ns(*system)};
 }
 
 std::string command_line(pid_t pid) {
@@ -150,8 +207,8 @@ std::vector<pid_t> process_threads(pid_t pid) {
   return threads;
 }
 
-std::vector<pid_t> process_children(pid_t pid) {
-  std::vector<pid_t> children;
+std::vector<ProcessChild> process_children(pid_t pid) {
+  std::vector<ProcessChild> children;
   for (const pid_t tid : process_threads(pid)) {
     const std::string text =
         read_small(fmt::format("/proc/{}/task/{}/children", pid, tid));
@@ -161,7 +218,7 @@ std::vector<pid_t> process_children(pid_t pid) {
       const auto [stop, error] = std::from_chars(at, end, child);
       if (error != std::errc())
         break;
-      children.push_back(child);
+      children.push_back({.pid = child, .started_by = tid});
       at = std::find_if_not(stop, end, [](char c) { return c == ' '; });
     }
   }

@@ -17,10 +17,15 @@ namespace postflight {
 namespace {
 
 // The format, for the writer and the reader.
-constexpr std::string_view kProfileLogMagic = "PFPROF\x01\n";
+constexpr std::string_view kProfileLogMagic = "PFPROF\x02\n";
+constexpr std::string_view kOldProfileLogMagic = "PFPROF\x01\n";
 
 // In ns; sums over as many samples as Limits allows stay below 2^64.
 constexpr std::uint64_t kMostSampleWeight = 100'000'000'000;
+
+// Eleven days of CPU time of a thousand threads; sums of as many processes as
+// there can be texts stay below 2^64.
+constexpr std::uint64_t kMostProcessTime = 1'000'000'000'000'000;
 
 enum class LogItem : std::uint8_t {
   kText = 1,
@@ -31,6 +36,7 @@ enum class LogItem : std::uint8_t {
   kSample = 6,
   kNote = 7,
   kCounter = 8,
+  kProcess = 9,
 };
 
 // Bits of a sample's flags.
@@ -38,6 +44,9 @@ constexpr unsigned kWaitingFlag = 1;
 constexpr unsigned kTornFlag = 2;
 constexpr unsigned kCutFlag = 4;
 constexpr unsigned kUnreadableFlag = 8;
+constexpr unsigned kOutsideFlag = 16;
+constexpr unsigned kSystemFlag =
+    32;  // a number follows: its time in the kernel
 
 constexpr std::uint32_t log_checksum(Bytes bytes) {
   std::uint32_t hash = 2166136261U;
@@ -153,7 +162,22 @@ void ProfileLogWriter::sample(const ProfileSample& sample) {
   flags |= sample.flags.torn ? kTornFlag : 0U;
   flags |= sample.flags.cut ? kCutFlag : 0U;
   flags |= sample.flags.unreadable ? kUnreadableFlag : 0U;
+  flags |= sample.flags.outside ? kOutsideFlag : 0U;
+  flags |= sample.system_ns != 0 ? kSystemFlag : 0U;
   number(flags);
+  if (sample.system_ns != 0)
+    number(std::min(sample.system_ns, kMostSampleWeight));
+}
+
+void ProfileLogWriter::process(const ProfileProcess& process) {
+  block_ += static_cast<char>(LogItem::kProcess);
+  number(static_cast<std::uint32_t>(process.rank + 1));
+  number(static_cast<std::uint32_t>(process.pid));
+  number(process.command);
+  number(process.user_ns);
+  number(process.system_ns);
+  number(process.sampled_ns);
+  number(process.why);
 }
 
 Result<> ProfileLogWriter::flush() {
@@ -256,6 +280,8 @@ class LogReader {
       }
       case LogItem::kCounter:
         return counter(cursor);
+      case LogItem::kProcess:
+        return process(cursor);
     }
     return fail(ErrorKind::kUnsupported,
                 "unknown item kind {}; written by a newer postflight", kind);
@@ -323,8 +349,30 @@ class LogReader {
     sample.flags = {.waiting = (flags & kWaitingFlag) != 0,
                     .torn = (flags & kTornFlag) != 0,
                     .cut = (flags & kCutFlag) != 0,
-                    .unreadable = (flags & kUnreadableFlag) != 0};
+                    .unreadable = (flags & kUnreadableFlag) != 0,
+                    .outside = (flags & kOutsideFlag) != 0};
+    if ((flags & kSystemFlag) != 0)
+      sample.system_ns = TRY(number(cursor));
+    if (sample.system_ns > sample.weight_ns)
+      return fail(ErrorKind::kCorrupt, "time in the kernel too large");
     samples.push_back(sample);
+    return {};
+  }
+
+  Result<> process(Cursor& cursor) {
+    ProfileProcess process;
+    process.rank = static_cast<std::int32_t>(TRY(small(cursor))) - 1;
+    process.pid = static_cast<pid_t>(TRY(small(cursor)));
+    process.command = TRY(entry(cursor, texts_));
+    process.user_ns = TRY(number(cursor));
+    process.system_ns = TRY(number(cursor));
+    process.sampled_ns = TRY(number(cursor));
+    for (const std::uint64_t time :
+         {process.user_ns, process.system_ns, process.sampled_ns})
+      if (time > kMostProcessTime)
+        return fail(ErrorKind::kCorrupt, "process time too large");
+    process.why = TRY(entry(cursor, texts_));
+    into_.profile().processes.push_back(process);
     return {};
   }
 
@@ -376,8 +424,11 @@ Result<Bytes> next_block(Cursor& cursor, const Limits& limits) {
 Result<> read_profile_log(Bytes log, std::string_view where,
                           const Limits& limits, ProfileBuilder& into) {
   Cursor cursor(log);
+  const auto known = [](std::string_view magic) {
+    return magic == kProfileLogMagic || magic == kOldProfileLogMagic;
+  };
   if (log.size() < kProfileLogMagic.size() ||
-      as_text(TRY(cursor.take(kProfileLogMagic.size()))) != kProfileLogMagic)
+      !known(as_text(TRY(cursor.take(kProfileLogMagic.size())))))
     return fail(ErrorKind::kCorrupt,
                 "not a profile; postflight profile -o FILE writes one");
   LogReader reader(limits, into);

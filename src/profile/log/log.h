@@ -16,7 +16,8 @@ namespace postflight {
 // A profile on disk, written as it grows, so that a crash loses only what was
 // not flushed.
 //
-//   log    "PFPROF\x01\n", then blocks
+//   log    "PFPROF\x02\n", then blocks; with 1 instead of 2, an older one,
+//          which differs in that samples have no CPU time in the kernel
 //   block  u32 size, u32 checksum (FNV-1a), then that many bytes of items
 //   item   u8 kind, then numbers as LEB128
 //
@@ -37,6 +38,7 @@ class ProfileLogWriter {
   void tables(const Profile& profile);
   // What it refers to must be in the tables already. Times must not decrease.
   void sample(const ProfileSample& sample);
+  void process(const ProfileProcess& process);
   // Writes everything to the file; call it regularly.
   Result<> flush();
 

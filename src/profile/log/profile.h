@@ -59,6 +59,7 @@ struct SampleFlags {
   bool torn = false;        // it changed; only the outer frames are known
   bool cut = false;         // truncated: only the inner frames are known
   bool unreadable = false;  // no frames are known
+  bool outside = false;     // from outside, as the agent had no chance to
 
   bool operator==(const SampleFlags&) const = default;
 };
@@ -66,12 +67,26 @@ struct SampleFlags {
 struct ProfileSample {
   std::uint64_t time_ns = 0;    // since the profile's start
   std::uint64_t weight_ns = 0;  // the time it stands for
+  std::uint64_t system_ns = 0;  // part of it, CPU time in the kernel
   std::uint32_t thread = 0;
   std::uint32_t stack = 0;
   std::uint32_t phase = 0;
   SampleFlags flags = {};
 
   bool operator==(const ProfileSample&) const = default;
+};
+
+// What a process has used, by the kernel's own count, while it was profiled.
+struct ProfileProcess {
+  std::int32_t rank = -1;
+  pid_t pid = 0;
+  std::uint32_t command = 0;  // texts
+  std::uint64_t user_ns = 0;
+  std::uint64_t system_ns = 0;
+  std::uint64_t sampled_ns = 0;  // the sum of its samples' weights
+  std::uint32_t why = 0;         // texts: why samples are missing, or empty
+
+  bool operator==(const ProfileProcess&) const = default;
 };
 
 // What was sampled, from one process tree or several. Every index in it is
@@ -83,6 +98,7 @@ struct Profile {
   std::vector<ProfilePhase> phases = {{}};
   std::vector<ProfileThread> threads = {};
   std::vector<ProfileSample> samples = {};
+  std::vector<ProfileProcess> processes = {};
   // "mode", "rate", "engine", "command", ...; and "lost", "torn", "cut", ...
   std::map<std::string, std::string, std::less<>> notes = {};
   std::map<std::string, std::uint64_t, std::less<>> counters = {};

@@ -11,10 +11,12 @@ namespace postflight {
 struct Spent {
   std::uint64_t ns = 0;
   std::uint64_t samples = 0;
+  std::uint64_t system_ns = 0;  // of ns, CPU time in the kernel
 
   void add(const Spent& more) {
     ns += more.ns;
     samples += more.samples;
+    system_ns += more.system_ns;
   }
   bool operator==(const Spent&) const = default;
 };

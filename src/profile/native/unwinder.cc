@@ -135,8 +135,8 @@ const NativeUnwinder::Placed* NativeUnwinder::find(std::uint64_t address) {
   return nullptr;
 }
 
-std::vector<std::uint64_t> NativeUnwinder::unwind(
-    std::span<const std::uint64_t> registers, Bytes stack) {
+NativeStack NativeUnwinder::unwind(std::span<const std::uint64_t> registers,
+                                   Bytes stack) {
   if (registers.size() < 8)
     return {};
   RegisterValues values = {};
@@ -149,14 +149,16 @@ std::vector<std::uint64_t> NativeUnwinder::unwind(
   return unwind(values, stack);
 }
 
-std::vector<std::uint64_t> NativeUnwinder::unwind(RegisterValues values,
-                                                  Bytes stack) {
-  std::vector<std::uint64_t> found;
+NativeStack NativeUnwinder::unwind(RegisterValues values, Bytes stack) {
+  NativeStack result;
+  std::vector<std::uint64_t>& found = result.frames;
   const std::uint64_t bottom = *values[kRsp];
   const auto load = [&](std::uint64_t address) -> std::optional<std::uint64_t> {
     if (address < bottom || address - bottom > stack.size() ||
-        stack.size() - (address - bottom) < 8)
+        stack.size() - (address - bottom) < 8) {
+      result.cut = result.cut || address >= bottom;
       return std::nullopt;
+    }
     return load_little_endian<std::uint64_t>(stack.data() + (address - bottom));
   };
   while (found.size() < kMostNativeFrames) {
@@ -196,7 +198,8 @@ std::vector<std::uint64_t> NativeUnwinder::unwind(RegisterValues values,
       break;
     values = caller;
   }
-  return found;
+  result.cut = result.cut || found.size() == kMostNativeFrames;
+  return result;
 }
 
 const std::vector<NativeFrame>& NativeUnwinder::frames(std::uint64_t address) {

@@ -60,6 +60,11 @@ struct NativeFrame {
   std::string library;
 };
 
+struct NativeStack {
+  std::vector<std::uint64_t> frames;  // return addresses, the innermost first
+  bool cut = false;                   // the copy ends before the stack does
+};
+
 // Unwinds native stacks of a process from copies of their memory.
 class NativeUnwinder {
  public:
@@ -68,11 +73,10 @@ class NativeUnwinder {
   // Return addresses, the innermost first, as far as the copy and the tables
   // reach. `registers` are rip, rsp, rbp, rbx, r12 to r15; the copy starts at
   // rsp.
-  std::vector<std::uint64_t> unwind(std::span<const std::uint64_t> registers,
-                                    Bytes stack);
+  NativeStack unwind(std::span<const std::uint64_t> registers, Bytes stack);
   // The same, where only some registers are known: at least the return address
   // (the current instruction) and rsp.
-  std::vector<std::uint64_t> unwind(RegisterValues values, Bytes stack);
+  NativeStack unwind(RegisterValues values, Bytes stack);
   // The functions at an address: those inlined there, the innermost first, then
   // the function itself. For callers subtract 1 from the address of unwind(),
   // which is behind the call.

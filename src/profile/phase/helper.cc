@@ -1,10 +1,9 @@
 #include "profile/phase/helper.h"
 
+#include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
-
-#include "base/atomic_file.h"
 
 namespace postflight {
 namespace {
@@ -33,6 +32,55 @@ _NAMES = _HEADER + _SLOTS * _SLOT_BYTES
 _word = struct.Struct("<I")
 
 
+# The file that the agent shares with the profiler, see sample_ring.h.
+_ARENA_HEADER, _USES, _MOST_SLOTS, _CLAIMED = 8192, 40, 1024, 2
+_SLOT_PHASES, _SLOT_DATA = 4096, 4096 + (_NAMES + _NAMES_BYTES + 4095 & ~4095)
+
+
+def _in_slot():
+    """The table in the slot that this process's agent has claimed."""
+    parts = os.environ.get("POSTFLIGHT_AGENT", "").split(":")
+    if len(parts) < 3:
+        return None
+    try:
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        namespace = 0
+    file = os.open(parts[2], os.O_RDWR | os.O_CLOEXEC)
+    try:
+        header = os.pread(file, _ARENA_HEADER, 0)
+        if struct.unpack_from("<Q", header, 8)[0] != int(parts[1]):
+            return None
+        ring_bytes = struct.unpack_from("<Q", header, 16)[0]
+        found = None
+        for slot in range(_MOST_SLOTS):
+            if _word.unpack_from(header, _USES + 4 * slot)[0] != _CLAIMED:
+                continue
+            at = _ARENA_HEADER + slot * (_SLOT_DATA + ring_bytes)
+            claim, pid, its = struct.unpack(
+                "<IiQ", os.pread(file, 16, at + 8))
+            if (pid == os.getpid() and its == namespace
+                    and (found is None or claim > found[0])):
+                found = claim, at
+        if found is None:
+            return None
+        return mmap.mmap(file, _NAMES + _NAMES_BYTES,
+                         offset=found[1] + _SLOT_PHASES)
+    finally:
+        os.close(file)
+
+
+def _in_file(folder):
+    path = os.path.join(folder, "%d.phases" % os.getpid())
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Allocate it now, as writing to a hole fails when the disk is full.
+        os.posix_fallocate(file, 0, _NAMES + _NAMES_BYTES)
+        return mmap.mmap(file, _NAMES + _NAMES_BYTES)
+    finally:
+        os.close(file)
+
+
 class _Table:
     def __init__(self, folder):
         self.pid = os.getpid()
@@ -40,14 +88,12 @@ class _Table:
         self.names = {}
         self.slots = {}
         self.used = 4
-        path = os.path.join(folder, "%d.phases" % self.pid)
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # Allocate it now, as writing to a hole fails when the disk is full.
-            os.posix_fallocate(file, 0, _NAMES + _NAMES_BYTES)
-            self.memory = mmap.mmap(file, _NAMES + _NAMES_BYTES)
-        finally:
-            os.close(file)
+            self.memory = _in_slot()
+        except Exception:
+            self.memory = None
+        if self.memory is None:
+            self.memory = _in_file(folder)
         # An existing table is from before this process called exec.
         self.memory[:_NAMES] = bytes(_NAMES)
         struct.pack_into("<III", self.memory, 8, _SLOTS, _NAMES_BYTES, 4)
@@ -191,6 +237,12 @@ def enable_torch(hook):
         logging.WARNING)
     TorchProfiler.hook = hook
     hook.enable(TorchProfiler)
+)py";
+
+// Python imports a module of this name (sitecustomize) when it starts. This one
+// then imports the one that it hides.
+constexpr std::string_view kStart = R"py(import os
+import sys
 
 
 class _TorchFinder:
@@ -201,7 +253,6 @@ class _TorchFinder:
     def find_spec(self, name, path=None, target=None):
         if name != self.name:
             return None
-        import sys
         from importlib.machinery import PathFinder
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
@@ -212,27 +263,19 @@ class _TorchFinder:
         def run_and_enable(module):
             run(module)
             try:
-                enable_torch(module.StrobelightCompileTimeProfiler)
+                import postflight_phase
+                postflight_phase.enable_torch(
+                    module.StrobelightCompileTimeProfiler)
             except Exception:
                 pass
 
         spec.loader.exec_module = run_and_enable
         return spec
-)py";
 
-// Python imports a module of this name (sitecustomize) when it starts. This one
-// then imports the one that it hides.
-constexpr std::string_view kStart = R"py(import os
-import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
-try:
-    import postflight_phase
-    postflight_phase._current()  # creates the table
-    if os.environ.get("POSTFLIGHT_TORCH", "1") != "0":
-        sys.meta_path.insert(0, postflight_phase._TorchFinder())
-except Exception:
-    pass
+if os.environ.get("POSTFLIGHT_TORCH", "1") != "0":
+    sys.meta_path.insert(0, _TorchFinder())
 _ours = sys.modules.pop("sitecustomize", None)
 _path, sys.path[:] = list(sys.path), [
     place for place in sys.path if os.path.abspath(place) != _here]
@@ -246,9 +289,12 @@ finally:
 )py";
 
 Result<> write_file(const std::filesystem::path& path, std::string_view text) {
-  AtomicFile file = TRY(AtomicFile::create(path));
-  TRY(file.write(as_bytes(text)));
-  return file.commit();
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    return fail_errno(fmt::format("cannot write {}", path.native()));
+  return {};
 }
 
 }  // namespace

@@ -167,10 +167,10 @@ Phase::~Phase() {
 }
 
 PhaseTableReader::PhaseTableReader(PhaseTableReader&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)) {}
+    : memory_(std::exchange(other.memory_, nullptr)), mapped_(other.mapped_) {}
 
 PhaseTableReader::~PhaseTableReader() {
-  if (memory_ != nullptr)
+  if (memory_ != nullptr && mapped_)
     ::munmap(const_cast<std::byte*>(memory_), Table::kBytes);
 }
 
@@ -190,8 +190,18 @@ Result<PhaseTableReader> PhaseTableReader::open(
     return fail_errno(fmt::format("cannot map {}", path.native()));
   PhaseTableReader reader;
   reader.memory_ = static_cast<const std::byte*>(memory);
+  reader.mapped_ = true;
   if (as_text({reader.memory_, 8}) != kMagic)
     return fail(ErrorKind::kCorrupt, "{} is not a phase table", path.native());
+  return reader;
+}
+
+std::optional<PhaseTableReader> PhaseTableReader::over(
+    const std::byte* memory) {
+  if (as_text({memory, kMagic.size()}) != kMagic)
+    return std::nullopt;
+  PhaseTableReader reader;
+  reader.memory_ = memory;
   return reader;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +79,8 @@ struct SeenPhase {
 class PhaseTableReader {
  public:
   static Result<PhaseTableReader> open(const std::filesystem::path& path);
+  // Over memory that outlives it; nothing if there is no table there yet.
+  static std::optional<PhaseTableReader> over(const std::byte* memory);
   PhaseTableReader(PhaseTableReader&& other) noexcept;
   PhaseTableReader& operator=(PhaseTableReader&&) = delete;
   ~PhaseTableReader();
@@ -92,6 +95,7 @@ class PhaseTableReader {
   PhaseTableReader() = default;
 
   const std::byte* memory_ = nullptr;
+  bool mapped_ = false;  // by this object
 };
 
 }  // namespace postflight

@@ -30,6 +30,15 @@ std::string to_utf8(Bytes bytes, std::size_t width) {
   return text;
 }
 
+// What is compared of a name, a file and a line table, with their headers.
+constexpr std::size_t kContentBytes = 192;
+constexpr std::size_t kTexts = 3;
+
+std::uint64_t mixed_hash(std::uint64_t state, std::uint64_t word) {
+  state = (state ^ word) * 0x9e3779b97f4a7c15;
+  return state ^ (state >> 32);
+}
+
 // Copied memory as a Memory.
 class CopiedMemory final : public Memory {
  public:
@@ -90,24 +99,97 @@ CodeReader::CodeReader(const Memory& memory, const PythonRuntime& runtime,
 
 std::optional<CodeReader::Identity> CodeReader::identify(
     const Memory& memory, std::uint64_t address) const {
-  const PythonLayout::Code& at = runtime_.layout.code;
   std::array<std::byte, 256> bytes;
-  const std::size_t size = at.size();
+  const std::size_t size = runtime_.layout.code.size();
   if (address == 0 || size > bytes.size() ||
       !memory.read(address, std::span(bytes).first(size)))
     return std::nullopt;
-  const auto word = [&bytes](std::size_t offset) {
-    return load_little_endian<std::uint64_t>(bytes.data() + offset);
-  };
-  const Identity identity = {.type = word(kTypeOffset),
-                             .name = word(at.name),
-                             .file = word(at.filename),
-                             .line_table = word(at.line_table),
-                             .first_line = load_little_endian<std::int32_t>(
-                                 bytes.data() + at.first_line)};
+  const Identity identity = identity_in(bytes);
   if (runtime_.code_type != 0 && identity.type != runtime_.code_type)
     return std::nullopt;
   return identity;
+}
+
+CodeReader::Identity CodeReader::identity_in(Bytes code) const {
+  const PythonLayout::Code& at = runtime_.layout.code;
+  const auto word = [&code](std::size_t offset) {
+    return load_little_endian<std::uint64_t>(code.data() + offset);
+  };
+  return {.type = word(kTypeOffset),
+          .name = word(at.name),
+          .file = word(at.filename),
+          .line_table = word(at.line_table),
+          .first_line =
+              load_little_endian<std::int32_t>(code.data() + at.first_line)};
+}
+
+// The lengths and some of the text; what cannot be read counts as empty.
+void CodeReader::read_contents(std::span<Identity> identities) const {
+  struct Front {
+    std::array<std::array<std::byte, kContentBytes>, kTexts> bytes = {};
+  };
+  std::vector<Front> fronts(identities.size());
+  std::vector<MemoryPiece> pieces;
+  for (std::size_t i = 0; i < identities.size(); ++i) {
+    const std::array<std::uint64_t, kTexts> addresses = {
+        identities[i].file, identities[i].name, identities[i].line_table};
+    for (std::size_t text = 0; text < kTexts; ++text)
+      pieces.push_back({addresses[text], fronts[i].bytes[text]});
+  }
+  for (std::span<const MemoryPiece> rest = pieces; !rest.empty();) {
+    const std::size_t done = memory_.read(rest);
+    rest = rest.subspan(done);
+    if (rest.empty())
+      break;
+    // It ends with its mapping, or is not valid.
+    std::span<std::byte> to = rest.front().to;
+    while (to.size() > kContentBytes / 4 &&
+           !memory_.read(rest.front().address, to))
+      to = to.first(to.size() - kContentBytes / 4);
+    rest = rest.subspan(1);
+  }
+  for (std::size_t i = 0; i < identities.size(); ++i) {
+    std::uint64_t hash = 0;
+    for (std::size_t text = 0; text < kTexts; ++text) {
+      const auto& bytes = fronts[i].bytes[text];
+      const auto length =
+          load_little_endian<std::uint64_t>(bytes.data() + kTextLength);
+      const std::uint64_t header =
+          text == kTexts - 1 ? kBytesOffset : runtime_.layout.ascii_header;
+      hash = mixed_hash(hash, length);
+      for (std::uint64_t at = header;
+           at + 8 <= kContentBytes && at < header + length; at += 8)
+        hash = mixed_hash(hash,
+                          load_little_endian<std::uint64_t>(bytes.data() + at));
+    }
+    identities[i].contents = hash;
+  }
+}
+
+void CodeReader::check(std::span<const std::uint64_t> addresses) {
+  constexpr std::size_t kCodeBytes = 256;
+  const std::size_t size = runtime_.layout.code.size();
+  std::vector<std::uint64_t> known;
+  for (const std::uint64_t address : addresses)
+    if (const auto found = known_.find(address);
+        found != known_.end() && !found->second.copied)
+      known.push_back(address);
+  std::vector<std::array<std::byte, kCodeBytes>> bytes(known.size());
+  std::vector<MemoryPiece> pieces;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    pieces.push_back({known[i], std::span(bytes[i]).first(size)});
+  const std::size_t done = memory_.read(pieces);
+  std::vector<Identity> now;
+  for (std::size_t i = 0; i < done; ++i)
+    now.push_back(identity_in(bytes[i]));
+  read_contents(now);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const auto at = known_.find(known[i]);
+    if (at == known_.end() || (i < done && at->second.identity == now[i]))
+      continue;
+    known_.erase(at);
+    ++changes_;
+  }
 }
 
 std::optional<PythonCode> CodeReader::read(const Memory& memory,
@@ -138,11 +220,14 @@ const PythonCode* CodeReader::find(std::uint64_t address) {
   const auto [known, fresh] = known_.try_emplace(address);
   if (known->second.copied)
     return &*known->second.code;
-  const std::optional<Identity> identity = identify(memory_, address);
+  std::optional<Identity> identity = identify(memory_, address);
   if (!identity)
     return nullptr;
-  if (fresh || known->second.identity != *identity)
+  read_contents({&*identity, 1});
+  if (fresh || known->second.identity != *identity) {
+    changes_ += fresh ? 0 : 1;
     known->second = {*identity, read_alive(address, *identity)};
+  }
   return known->second.code ? &*known->second.code : nullptr;
 }
 
@@ -150,7 +235,10 @@ const PythonCode* CodeReader::find(std::uint64_t address) {
 std::optional<PythonCode> CodeReader::read_alive(
     std::uint64_t address, const Identity& identity) const {
   std::optional<PythonCode> code = read(memory_, identity);
-  return identify(memory_, address) == identity ? code : std::nullopt;
+  std::optional<Identity> after = identify(memory_, address);
+  if (after)
+    after->contents = identity.contents;
+  return after == identity ? code : std::nullopt;
 }
 
 void CodeReader::learn(std::span<const MemoryCopy> copies) {
@@ -167,8 +255,11 @@ void CodeReader::learn(std::span<const MemoryCopy> copies) {
   if (!code || code->line_table.empty())
     if (auto alive = read_alive(address, *identity))
       code = std::move(alive);
-  if (code)
-    known_[address] = {*identity, std::move(code), true};
+  if (!code)
+    return;
+  Known& known = known_[address];
+  changes_ += known.code && known.code != code ? 1 : 0;
+  known = {*identity, std::move(code), true};
 }
 
 std::int32_t CodeReader::line(const PythonCode& code,

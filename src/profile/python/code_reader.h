@@ -50,9 +50,15 @@ class CodeReader {
 
   // Null if there is no code object at that address, or no longer.
   const PythonCode* find(std::uint64_t address);
+  // For code that was found before: whether another has taken its place, which
+  // counts as a change.
+  void check(std::span<const std::uint64_t> addresses);
   // Takes a code object, the first of the copies, and what it refers to, copied
   // while it was alive.
   void learn(std::span<const MemoryCopy> copies);
+  // Counts the code objects that took the place of another, so that what is
+  // known by address can be forgotten.
+  std::uint64_t changes() const { return changes_; }
   // The current line of a frame of this code; the first line if it has none.
   std::int32_t line(const PythonCode& code, const RawFrame& frame) const;
 
@@ -64,6 +70,9 @@ class CodeReader {
     std::uint64_t file = 0;
     std::uint64_t line_table = 0;
     std::int32_t first_line = 0;
+    // Of the contents of name, file and line table: alike objects are often
+    // made at the same addresses one after the other.
+    std::uint64_t contents = 0;
     bool operator==(const Identity&) const = default;
   };
   struct Known {
@@ -74,6 +83,8 @@ class CodeReader {
 
   std::optional<Identity> identify(const Memory& memory,
                                    std::uint64_t address) const;
+  Identity identity_in(Bytes code) const;
+  void read_contents(std::span<Identity> identities) const;
   std::optional<PythonCode> read(const Memory& memory,
                                  const Identity& identity) const;
   std::optional<PythonCode> read_alive(std::uint64_t address,
@@ -83,6 +94,7 @@ class CodeReader {
   const PythonRuntime& runtime_;
   const Limits limits_;
   std::unordered_map<std::uint64_t, Known> known_;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace postflight

@@ -88,7 +88,8 @@ const PythonLocator::Image& PythonLocator::image(pid_t pid,
 }
 
 Result<std::optional<PythonRuntime>> PythonLocator::find(pid_t pid,
-                                                         const Memory& memory) {
+                                                         const Memory& memory,
+                                                         bool starting) {
   const std::vector<Mapping> mappings = TRY(process_mappings(pid));
   for (const Mapping& mapping : mappings) {
     if (mapping.path.empty() || !could_hold_python(mapping.path))
@@ -113,7 +114,7 @@ Result<std::optional<PythonRuntime>> PythonLocator::find(pid_t pid,
     if (!memory.read(runtime.address, front))
       return std::nullopt;
     runtime.layout = TRY(python_layout(runtime.version, front));
-    if (!is_running(runtime, memory))
+    if (!starting && !is_running(runtime, memory))
       return std::nullopt;
     return runtime;
   }

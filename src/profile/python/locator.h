@@ -30,8 +30,10 @@ struct PythonRuntime {
 class PythonLocator {
  public:
   // Nothing if the process does not run Python, or not yet; an error if it runs
-  // a version that is not supported.
-  Result<std::optional<PythonRuntime>> find(pid_t pid, const Memory& memory);
+  // a version that is not supported. `starting`: an interpreter that has no
+  // threads yet will do.
+  Result<std::optional<PythonRuntime>> find(pid_t pid, const Memory& memory,
+                                            bool starting = false);
 
  private:
   // Addresses in one file, before relocation.

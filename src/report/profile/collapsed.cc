@@ -1,7 +1,7 @@
 // Collapsed stacks, as flamegraph.pl reads them.
 
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -27,22 +27,28 @@ std::string without_semicolons(std::string_view text) {
 
 void write_profile_collapsed(const Profile& profile,
                              const ProfileReportOptions& options, Output& out) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> counts;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>,
+           std::uint64_t>
+      times;
   for (const ProfileSample& sample : profile.samples)
-    ++counts[{options.phases ? sample.phase : 0, sample.stack}];
-  for (const auto& [key, count] : counts) {
-    std::string line;
-    if (key.first != 0)
-      line = without_semicolons(
-          escape_for_terminal(profile.phase_name(key.first)));
-    for (const std::uint32_t frame : frames_of(profile, key.second)) {
-      if (!line.empty())
-        line += ';';
-      line += without_semicolons(frame_text(profile, profile.frames[frame]));
-    }
-    if (line.empty())
-      line = "[no frames]";
-    out += fmt::format("{} {}\n", line, count);
+    times[{sample.thread, options.phases ? sample.phase : 0, sample.stack}] +=
+        sample.weight_ns;
+  for (const auto& [key, ns] : times) {
+    const auto& [number, phase, stack] = key;
+    const ProfileThread& thread = profile.threads[number];
+    std::string line = without_semicolons(process_text(profile, thread));
+    line += ';' + without_semicolons(fmt::format(
+                      "{} {}", escape_for_terminal(profile.texts[thread.name]),
+                      thread.tid));
+    if (phase != 0)
+      line += ';' + without_semicolons(
+                        escape_for_terminal(profile.phase_name(phase)));
+    for (const std::uint32_t frame : frames_of(profile, stack))
+      line +=
+          ';' + without_semicolons(frame_text(profile, profile.frames[frame]));
+    if (stack == 0)
+      line += ";[no frames]";
+    out += fmt::format("{} {}\n", line, (ns + 500) / 1'000);
   }
 }
 

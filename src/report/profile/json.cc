@@ -9,6 +9,7 @@ void write_spent(std::string_view name, const Spent& spent, JsonWriter& json) {
   json.object(name);
   json.time("ns", spent.ns);
   json.field("samples", spent.samples);
+  json.time("system_ns", spent.system_ns);
   json.end();
 }
 
@@ -63,7 +64,7 @@ void write_json_phases(const Profile& profile, const ProfileSummary& summary,
 void write_threads(const Profile& profile, JsonWriter& json) {
   std::vector<Spent> spent(profile.threads.size());
   for (const ProfileSample& sample : profile.samples)
-    spent[sample.thread].add({sample.weight_ns, 1});
+    spent[sample.thread].add({sample.weight_ns, 1, sample.system_ns});
   json.array("threads");
   for (std::size_t i = 0; i < profile.threads.size(); ++i) {
     const ProfileThread& thread = profile.threads[i];
@@ -74,6 +75,22 @@ void write_threads(const Profile& profile, JsonWriter& json) {
     json.field("name", profile.texts[thread.name]);
     json.field("command", profile.texts[thread.process]);
     write_spent("spent", spent[i], json);
+    json.end();
+  }
+  json.end();
+}
+
+void write_processes(const Profile& profile, JsonWriter& json) {
+  json.array("processes");
+  for (const ProfileProcess& process : profile.processes) {
+    json.object();
+    write_rank(process.rank, json);
+    json.field("pid", process.pid);
+    json.field("command", profile.texts[process.command]);
+    json.time("user_ns", process.user_ns);
+    json.time("system_ns", process.system_ns);
+    json.time("sampled_ns", process.sampled_ns);
+    json.field("why", profile.texts[process.why]);
     json.end();
   }
   json.end();
@@ -116,6 +133,7 @@ void write_profile_json(const Profile& profile, const ProfileReportOptions&,
   }
   json.end();
   write_threads(profile, json);
+  write_processes(profile, json);
   write_findings(profile.findings, json);
   json.finish();
 }

@@ -51,6 +51,16 @@ std::string frame_text(const Profile& profile, const ProfileFrame& frame) {
   return fmt::format("{} ({}:{})", text, file, frame.line);
 }
 
+std::string process_text(const Profile& profile, const ProfileThread& thread) {
+  std::string text =
+      thread.rank < 0 ? "" : fmt::format("rank {}, ", thread.rank);
+  text += std::to_string(thread.pid);
+  if (const std::string& command = profile.texts[thread.process];
+      !command.empty())
+    text += " " + escape_for_terminal(command);
+  return text;
+}
+
 std::string thread_text(const Profile& profile, const ProfileThread& thread) {
   std::string text =
       thread.rank < 0 ? "" : fmt::format("rank {}, ", thread.rank);

@@ -43,8 +43,9 @@ void write_profile_text(const Profile& profile,
 void write_profile_json(const Profile& profile,
                         const ProfileReportOptions& options, Output& out);
 
-// One line for each stack: "outermost;...;innermost COUNT". What would break
-// the line or add a frame is escaped.
+// One line for each stack of each thread, with its time in microseconds:
+// "process;thread;phase;outermost;...;innermost TIME". What would break the
+// line or add a frame is escaped.
 void write_profile_collapsed(const Profile& profile,
                              const ProfileReportOptions& options, Output& out);
 
@@ -57,6 +58,8 @@ std::vector<std::uint32_t> frames_of(const Profile& profile,
                                      std::uint32_t stack);
 // "name (file.py:12)", escaped.
 std::string frame_text(const Profile& profile, const ProfileFrame& frame);
+// "rank 3, 119 python3 train.py", escaped.
+std::string process_text(const Profile& profile, const ProfileThread& thread);
 // "rank 3, process 119, thread 120 (worker)", escaped.
 std::string thread_text(const Profile& profile, const ProfileThread& thread);
 

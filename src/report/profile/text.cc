@@ -17,6 +17,8 @@
 namespace postflight {
 namespace {
 
+constexpr std::size_t kMostProcesses = 6;
+
 std::string duration(std::uint64_t ns) {
   return human_duration(std::chrono::nanoseconds(ns));
 }
@@ -32,6 +34,14 @@ std::string note(const Profile& profile, std::string_view key) {
   const auto found = profile.notes.find(key);
   return found == profile.notes.end() ? std::string()
                                       : escape_for_terminal(found->second);
+}
+
+std::string shortened(std::string text, std::size_t most) {
+  if (display_width(text) <= most)
+    return text;
+  while (!text.empty() && display_width(text) > most - 3)
+    text.pop_back();
+  return text + "...";
 }
 
 std::string file_name(std::string_view path) {
@@ -129,6 +139,45 @@ void write_ranks(const ProfileSummary& summary, Output& out) {
         rank.rank < 0 ? std::string("none") : std::to_string(rank.rank));
 }
 
+// What each process has used by the kernel's count, beside what was sampled.
+void write_processes(const Profile& profile, Output& out) {
+  if (profile.processes.empty())
+    return;
+  std::vector<const ProfileProcess*> most;
+  ProfileProcess others;
+  for (const ProfileProcess& process : profile.processes)
+    most.push_back(&process);
+  const auto used = [](const ProfileProcess* process) {
+    return process->user_ns + process->system_ns;
+  };
+  std::ranges::stable_sort(most, std::greater<>(), used);
+  out += "\n  sampled       used     user   system  process\n";
+  const auto write = [&out](const ProfileProcess& process,
+                            std::string_view name) {
+    out += fmt::format(
+        "  {:>7}    {:>7}  {:>7}  {:>7}  {}\n", duration(process.sampled_ns),
+        duration(process.user_ns + process.system_ns),
+        duration(process.user_ns), duration(process.system_ns), name);
+  };
+  for (std::size_t i = 0; i < most.size(); ++i) {
+    if (i >= kMostProcesses) {
+      others.user_ns += most[i]->user_ns;
+      others.system_ns += most[i]->system_ns;
+      others.sampled_ns += most[i]->sampled_ns;
+      continue;
+    }
+    std::string name = fmt::format(
+        "{} {}", most[i]->pid,
+        shortened(escape_for_terminal(profile.texts[most[i]->command]), 36));
+    if (most[i]->why != 0)
+      name += fmt::format("\n{:>42}{}", "",
+                          escape_for_terminal(profile.texts[most[i]->why]));
+    write(*most[i], name);
+  }
+  if (most.size() > kMostProcesses)
+    write(others, fmt::format("{} others", most.size() - kMostProcesses));
+}
+
 // The counters of a log and how they are shown, in this order.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5>
     kCounters = {{{"samples", "taken"},
@@ -172,10 +221,14 @@ void write_profile_text(const Profile& profile,
     if (summary.waiting.samples != 0)
       out += fmt::format("  waiting  {}\n",
                          share(summary.waiting.ns, summary.spent.ns));
+    if (summary.spent.system_ns != 0)
+      out += fmt::format("  in the kernel  {}\n",
+                         share(summary.spent.system_ns, summary.spent.ns));
     write_functions(profile, summary, options, out);
     write_phases(profile, summary, out);
     write_ranks(summary, out);
   }
+  write_processes(profile, out);
   write_conditions(profile, out);
   write_findings(profile.findings, terminal, out);
   if (options.files.empty())

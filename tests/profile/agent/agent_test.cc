@@ -5,10 +5,13 @@
 #include <fstream>
 #include <set>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/descriptor.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
 #include "profile/engine/agent_image.h"
@@ -27,10 +30,8 @@ using ::testing::StartsWith;
 class AgentRingTest : public ::testing::Test {
  protected:
   AgentRingTest() {
-    const auto header = std::make_unique<RingHeader>();
-    std::string bytes(kRingDataOffset + kRingBytes, '\0');
-    std::memcpy(bytes.data(), header.get(), sizeof(RingHeader));
-    std::ofstream(path_, std::ios::binary) << bytes;
+    std::ofstream(path_, std::ios::binary)
+        << std::string(kRingDataOffset + kRingBytes, '\0');
     file_.open(path_, std::ios::in | std::ios::out | std::ios::binary);
   }
 
@@ -41,17 +42,25 @@ class AgentRingTest : public ::testing::Test {
     file_.flush();
   }
   void set_head(std::uint64_t head) { put(offsetof(RingHeader, head), head); }
+  AgentRing ring() const {
+    const Descriptor file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    return *AgentRing::map(file.number(), 0, kRingBytes);
+  }
   // A sample with one frame and one phase.
-  void put_sample(std::size_t at, std::uint32_t size = 64) {
+  static constexpr std::uint32_t kSize = sizeof(RingRecord) + 24;
+  void put_sample(std::size_t at, std::uint32_t size = kSize) {
     const std::size_t start = kRingDataOffset + at;
     put<std::uint32_t>(start + 4, 1);
     put<std::uint64_t>(start + 8, 1000);
     put<std::int32_t>(start + 16, 42);
     put<std::uint16_t>(start + 20, 1);
     put<std::uint16_t>(start + 22, 1);
-    put<std::uint64_t>(start + 40, 0xc0de);
-    put<std::uint64_t>(start + 48, 0x77 | kEntryBit);
-    put<std::uint32_t>(start + 56, 8);
+    put<std::uint64_t>(start + offsetof(RingRecord, weight_ns), 10);
+    put<std::uint64_t>(start + offsetof(RingRecord, system_ns), 3);
+    put<std::uint64_t>(start + offsetof(RingRecord, cpu_ns), 500);
+    put<std::uint64_t>(start + sizeof(RingRecord), 0xc0de);
+    put<std::uint64_t>(start + sizeof(RingRecord) + 8, 0x77 | kEntryBit);
+    put<std::uint32_t>(start + sizeof(RingRecord) + 16, 8);
     put<std::uint32_t>(start, size);
   }
   // A code with pieces of 8 and `second` bytes, of which 8 are there.
@@ -77,14 +86,17 @@ class AgentRingTest : public ::testing::Test {
 };
 
 TEST_F(AgentRingTest, HandsSamplesOn) {
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   put_sample(0);
-  set_head(64);
+  set_head(kSize);
   std::size_t count = 0;
   ring_->drain([&count](const AgentSample& sample) {
     ++count;
     EXPECT_EQ(sample.time_ns, 1000U);
     EXPECT_EQ(sample.tid, 42);
+    EXPECT_EQ(sample.weight_ns, 10U);
+    EXPECT_EQ(sample.system_ns, 3U);
+    EXPECT_EQ(sample.cpu_ns, 500U);
     ASSERT_EQ(sample.phases.size(), 1U);
     EXPECT_EQ(sample.phases[0], 8U);
     RawStack stack;
@@ -99,7 +111,7 @@ TEST_F(AgentRingTest, HandsSamplesOn) {
 }
 
 TEST_F(AgentRingTest, HandsCodesOn) {
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   put_code(5);
   std::vector<std::string> pieces;
   ring_->drain(
@@ -116,7 +128,7 @@ TEST_F(AgentRingTest, HandsCodesOn) {
 TEST_F(AgentRingTest, EndsAtACodeThatDoesNotFit) {
   for (const std::uint64_t size : {std::uint64_t{9}, ~std::uint64_t{0}}) {
     put<std::uint64_t>(offsetof(RingHeader, tail), 0);
-    ring_.emplace(*AgentRing::open(path_));
+    ring_.emplace(ring());
     put_code(size);
     ring_->drain([](const AgentSample&) {},
                  [](std::span<const MemoryCopy>) { ADD_FAILURE(); });
@@ -125,55 +137,47 @@ TEST_F(AgentRingTest, EndsAtACodeThatDoesNotFit) {
 }
 
 TEST_F(AgentRingTest, WaitsForWhatIsBeingWritten) {
-  ring_.emplace(*AgentRing::open(path_));
-  set_head(64);
+  ring_.emplace(ring());
+  set_head(kSize);
   EXPECT_EQ(drained(), 0U);
   put_sample(0);
   EXPECT_EQ(drained(), 1U);
 }
 
 TEST_F(AgentRingTest, EndsAtWhatDoesNotFit) {
-  for (const std::uint32_t size : {7U, 24U, 56U, 1U << 30}) {
+  for (const std::uint32_t size : {7U, 24U, kSize - 8, 1U << 30}) {
     put<std::uint64_t>(offsetof(RingHeader, tail), 0);
-    ring_.emplace(*AgentRing::open(path_));
+    ring_.emplace(ring());
     put_sample(0, size);
-    set_head(64);
+    set_head(kSize);
     EXPECT_EQ(drained(), 0U) << size;
     EXPECT_EQ(ring_->state(), AgentState::kNotPython);
   }
   put<std::uint64_t>(offsetof(RingHeader, tail), 0);
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   set_head(kRingBytes + 8);
   EXPECT_EQ(drained(), 0U);
 }
 
 TEST_F(AgentRingTest, TakesAnyByteAnywhereInARecord) {
-  for (std::size_t at = 0; at < 64; ++at)
+  for (std::size_t at = 0; at < kSize; ++at)
     for (const auto value : {std::byte{0xff}, std::byte{0x7f}, std::byte{16}}) {
       put<std::uint64_t>(offsetof(RingHeader, tail), 0);
-      ring_.emplace(*AgentRing::open(path_));
+      ring_.emplace(ring());
       put_sample(0);
       put(kRingDataOffset + at, value);
-      set_head(64);
+      set_head(kSize);
       EXPECT_LE(drained(), 1U);
     }
 }
 
-TEST_F(AgentRingTest, RefusesOtherFiles) {
-  const std::filesystem::path other = folder_->path() / "other";
-  std::ofstream(other) << "x";
-  const Result<AgentRing> ring = AgentRing::open(other);
-  ASSERT_FALSE(ring);
-  EXPECT_EQ(ring.error().message(), other.native() + " is not a sample ring");
-}
-
 TEST_F(AgentRingTest, JoinsWhatIsKeptOfTheStackBefore) {
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   put_sample(0);
-  put_sample(64);
-  put<std::uint32_t>(kRingDataOffset + 64 + 32, 1);
-  put<std::uint64_t>(kRingDataOffset + 64 + 40, 0xbeef);
-  set_head(128);
+  put_sample(kSize);
+  put<std::uint32_t>(kRingDataOffset + kSize + 32, 1);
+  put<std::uint64_t>(kRingDataOffset + kSize + sizeof(RingRecord), 0xbeef);
+  set_head(2 * kSize);
   std::vector<std::vector<std::uint64_t>> codes;
   ring_->drain([&codes](const AgentSample& sample) {
     RawStack stack;
@@ -188,26 +192,26 @@ TEST_F(AgentRingTest, JoinsWhatIsKeptOfTheStackBefore) {
 }
 
 TEST_F(AgentRingTest, CountsWhatRefersToAnUnknownStack) {
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   put_sample(0);
   put<std::uint32_t>(kRingDataOffset + 32, 7);
-  put_sample(64);
-  set_head(128);
+  put_sample(kSize);
+  set_head(2 * kSize);
   EXPECT_EQ(drained(), 1U);
   EXPECT_EQ(ring_->lost(), 1U);
 }
 
 TEST_F(AgentRingTest, EndsAtStacksDeeperThanAgentsMakeThem) {
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   put_sample(0);
   put<std::uint32_t>(kRingDataOffset + 32, kMostRingFrames);
-  set_head(64);
+  set_head(kSize);
   EXPECT_EQ(drained(), 0U);
   EXPECT_EQ(ring_->state(), AgentState::kNotPython);
 }
 
 TEST_F(AgentRingTest, KnowsWhichPythonsTheAgentCanWalk) {
-  ring_.emplace(*AgentRing::open(path_));
+  ring_.emplace(ring());
   PythonLayout layout = *python_layout({3, 10, 0}, {});
   EXPECT_TRUE(ring_->begin(layout, 500, 0));
   layout.frame.size = 300;
@@ -246,39 +250,36 @@ class AgentTest : public ::testing::TestWithParam<std::string> {
       return std::nullopt;
     };
     const std::chrono::milliseconds interval(1);
+    Result<AgentArena> arena = AgentArena::create(interval, native);
+    EXPECT_TRUE(arena);
     for (const auto& environment :
          {install_phase_helper(folder->path(), nothing),
-          install_agent(folder->path(), interval, nothing)})
+          install_agent(folder->path(), *arena, nothing)})
       for (const std::string& variable : *environment) {
         const std::size_t end = variable.find('=');
         ::setenv(variable.substr(0, end).c_str(),
                  variable.substr(end + 1).c_str(), 1);
       }
     PythonChild child(GetParam(), script);
-    for (const char* const name : {"PYTHONPATH", "POSTFLIGHT_PHASES",
-                                   "LD_PRELOAD", "POSTFLIGHT_AGENT_NS"})
+    for (const char* const name :
+         {"PYTHONPATH", "POSTFLIGHT_PHASES", "LD_PRELOAD", "POSTFLIGHT_AGENT"})
       ::unsetenv(name);
     const std::filesystem::path path = folder->path() / "log";
     Result<ProfileLogWriter> log = ProfileLogWriter::create(path, true);
     EXPECT_TRUE(log);
     SamplingLoop loop({.interval = interval,
                        .folder = folder->path(),
-                       .agent = true,
+                       .arena = &*arena,
                        .native = native},
                       {}, *log);
-    loop.add(child.pid());
+    loop.add(child.pid(), true);
     EXPECT_TRUE(loop.run(
         [&] { return loop.samples() < samples && !child.has_ended(); }));
-    rings_left_ = std::ranges::count_if(
-        std::filesystem::directory_iterator(folder->path()),
-        [](const auto& entry) { return entry.path().extension() == ".ring"; });
     const Result<MappedFile> file = MappedFile::open(path);
     ProfileBuilder builder;
     EXPECT_TRUE(read_profile_log(file->bytes(), "log", {}, builder));
     return std::move(builder.profile());
   }
-
-  std::ptrdiff_t rings_left_ = 0;  // files, after profile_of()
 };
 
 INSTANTIATE_TEST_SUITE_P(Pythons, AgentTest,
@@ -350,7 +351,7 @@ TEST_P(WithoutPerf, FollowsThreadsForksAndPhases) {
   expect_threads_forks_and_phases(profile_of(kThreadsForksAndPhases, 800));
 }
 
-// Each child lives for a few milliseconds, and leaves nothing behind.
+// Each child lives for a few milliseconds.
 TEST_P(AgentTest, SeesWorkersThatLiveBriefly) {
   const Profile profile = profile_of(R"(import os
 def brief():
@@ -374,8 +375,6 @@ spin()
       seen.insert(profile.threads[sample.thread].pid);
   }
   EXPECT_GE(seen.size(), 5U);
-  // Those of the last may still be there.
-  EXPECT_LT(rings_left_, 12);
   EXPECT_EQ(names(profile, profile.samples.back().stack).front(), "spin");
 }
 

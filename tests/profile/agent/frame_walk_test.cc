@@ -59,21 +59,22 @@ class MadeThread {
   // agree.
   std::string walked(std::uint32_t most = 100,
                      const RingLayout& layout = kLayout) const {
-    sigset_t none;
-    sigset_t all;
-    ::sigemptyset(&none);
-    ::sigfillset(&all);
-    const std::string guarded = walked(none, most, layout);
-    EXPECT_EQ(walked(all, most, layout), guarded);
+    sigset_t blocked;
+    ::sigfillset(&blocked);
+    EXPECT_FALSE(fault_guard_holds(blocked));
+    ::sigemptyset(&blocked);
+    EXPECT_TRUE(fault_guard_holds(blocked));
+    const std::string guarded = walked(true, most, layout);
+    EXPECT_EQ(walked(false, most, layout), guarded);
     return guarded;
   }
 
  private:
-  std::string walked(const sigset_t& blocked, std::uint32_t most,
+  std::string walked(bool guarded, std::uint32_t most,
                      const RingLayout& layout) const {
     std::vector<std::uint64_t> out(kWalkWordsPerFrame * most);
     const FrameWalk walk = walk_frames(reinterpret_cast<std::uint64_t>(&top_),
-                                       layout, blocked, out.data(), most);
+                                       layout, guarded, out.data(), most);
     std::string text;
     for (std::uint32_t i = 0; i < walk.frames; ++i)
       text += fmt::format("{}:{}{} ", out[2 * i], out[2 * i + 1] & ~kEntryBit,
@@ -87,7 +88,9 @@ class MadeThread {
 
 class FrameWalkTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { set_up_fault_guard(); }
+  static void SetUpTestSuite() {
+    set_up_fault_guard(SIGRTMAX - 1, [](int, siginfo_t*, void*) {});
+  }
 };
 
 TEST_F(FrameWalkTest, FollowsFramesToTheirEnd) {

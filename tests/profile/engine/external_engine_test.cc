@@ -41,7 +41,8 @@ class ExternalSampling : public ::testing::TestWithParam<std::string> {
   std::vector<std::string> stack_of(pid_t pid,
                                     const SamplingOptions& options = {
                                         .mode = ProfileMode::kWall}) {
-    SampledProcess process(pid, options, {}, locator_, processor_, builder_);
+    SampledProcess process(pid, false, options, {}, locator_, processor_,
+                           builder_);
     samples_.clear();
     while (!process.python() || samples_.empty()) {
       samples_.clear();
@@ -188,16 +189,17 @@ threading.Thread(target=spin, daemon=True).start()
 sys.stdin.readline()
 )");
   EXPECT_EQ(child.line(), "ready");
-  SampledProcess process(child.pid(), {.mode = ProfileMode::kCpu}, {}, locator_,
-                         processor_, builder_);
+  SampledProcess process(child.pid(), false, {.mode = ProfileMode::kCpu}, {},
+                         locator_, processor_, builder_);
   std::size_t spinning = 0;
   std::size_t main_running = 0;
-  for (int taken = 0; taken < 200;) {
+  // As often as the kernel counts what the thread has run.
+  for (int round = 0; spinning <= 20 && round < 100'000; ++round) {
     samples_.clear();
     ASSERT_TRUE(process.sample(std::chrono::steady_clock::now(), samples_));
-    taken += process.python() ? 1 : 0;
     for (const ProfileSample& sample : samples_) {
       const auto stack = shown(builder_.profile(), sample.stack);
+      EXPECT_GT(sample.weight_ns, 0U);
       const bool spins = stack.back().starts_with("spin:");
       spinning += spins ? 1 : 0;
       main_running += stack.back() == "<module>:7" ? 1 : 0;
@@ -217,7 +219,7 @@ while True:
     exec("def %s():\n print('ready') or sys.stdin.readline()" % name, space)
     space[name]()
 )py");
-  SampledProcess process(child.pid(), {.mode = ProfileMode::kWall}, {},
+  SampledProcess process(child.pid(), false, {.mode = ProfileMode::kWall}, {},
                          locator_, processor_, builder_);
   for (const std::string name : {"one", "two", "six"}) {
     child.tell(name + "\n");
@@ -237,7 +239,8 @@ TEST_P(ExternalSampling, EndsWithTheProcess) {
                     "import sys\nprint('ready')\n"
                     "sys.stdin.readline()\n");
   EXPECT_EQ(child.line(), "ready");
-  SampledProcess process(child.pid(), {}, {}, locator_, processor_, builder_);
+  SampledProcess process(child.pid(), false, {}, {}, locator_, processor_,
+                         builder_);
   EXPECT_TRUE(process.sample(std::chrono::steady_clock::now(), samples_));
   child.wait();
   EXPECT_FALSE(process.sample(
