@@ -182,7 +182,7 @@ class LiveProcess {
       return {};
     }
     const std::vector<std::byte> stack = copy_stack(memory_, *(*values)[kRsp]);
-    return unwinder_.unwind(*values, stack);
+    return unwinder_.unwind(*values, stack).frames;
   }
 
   static std::vector<StackFrame> frames_of_stack(const Profile& profile,
@@ -247,7 +247,7 @@ std::vector<pid_t> python_children(pid_t pid, PythonLocator& locator) {
   while (!next.empty()) {
     const pid_t parent = next.back();
     next.pop_back();
-    for (const pid_t child : process_children(parent)) {
+    for (const auto &[child, started_by] : process_children(parent)) {
       if (!seen.insert(child).second)
         continue;
       next.push_back(child);

@@ -65,7 +65,7 @@ class Truth(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(PRELUDE + program)
         run = subprocess.run(
-            [self.postflight, "profile", "--quiet", "-o", log, *options, "--",
+            [self.postflight, "profile", "--quiet", "--force", "-o", log, *options, "--",
              *(command or [PYTHON]), path],
             env={**os.environ, **(environment or {})}, capture_output=True,
             text=True, timeout=120, check=False)

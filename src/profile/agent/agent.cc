@@ -440,7 +440,7 @@ void begin_process(const RingHeader* parent, std::int32_t parent_tid) {
   if (error != 0) {
     agent.clocked = true;
     state = start_clock(agent.create_thread, agent.signal,
-                        agent.settings.interval_ns) == 0 &&
+                        agent.settings.interval_ns, ring.clock_tid) == 0 &&
                     begin_thread(from) == 0
                 ? AgentState::kClocked
                 : AgentState::kRefused;

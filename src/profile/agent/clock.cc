@@ -89,7 +89,8 @@ void tick() {
   }
 }
 
-void* run(void*) {
+void* run(void* tid) {
+  static_cast<std::atomic<std::int32_t>*>(tid)->store(::gettid());
   // Unshares the table and closes what it has inherited, which would keep the
   // program's pipes open. Linux cannot before 5.9; waiting threads are not
   // recognised then.
@@ -129,7 +130,8 @@ std::uint64_t random_period(std::uint64_t interval_ns) {
   return interval_ns / 4 * 3 + random_start(interval_ns / 2);
 }
 
-int start_clock(CreateThread create, int signal, std::uint64_t interval_ns) {
+int start_clock(CreateThread create, int signal, std::uint64_t interval_ns,
+                std::atomic<std::int32_t>& tid) {
   state.signal = signal;
   state.interval_ns = interval_ns;
   // The clock thread must not handle the program's signals.
@@ -144,7 +146,7 @@ int start_clock(CreateThread create, int signal, std::uint64_t interval_ns) {
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   ::pthread_attr_setstacksize(&attributes, std::size_t{256} << 10);
   pthread_t thread;
-  const int error = create(&thread, &attributes, run, nullptr);
+  const int error = create(&thread, &attributes, run, &tid);
   ::pthread_attr_destroy(&attributes);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return error;

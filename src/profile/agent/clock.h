@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <ctime>
 
@@ -40,8 +41,10 @@ std::uint64_t random_period(std::uint64_t interval_ns);
 // A time between 0 and the interval.
 std::uint64_t random_start(std::uint64_t interval_ns);
 
-// Starts the clock thread. Returns an errno, or 0.
-int start_clock(CreateThread create, int signal, std::uint64_t interval_ns);
+// Starts the clock thread, which writes its own number to `tid`. Returns an
+// errno, or 0.
+int start_clock(CreateThread create, int signal, std::uint64_t interval_ns,
+                std::atomic<std::int32_t>& tid);
 // Signals the calling thread from now on, until it is removed; first after
 // `first_ns` of CPU time. Returns an errno, or 0.
 int add_to_clock(ClockedThread& thread, std::uint64_t first_ns);

@@ -106,6 +106,8 @@ struct RingHeader {
   // For a forked process: its parent's claim, and the thread that forked.
   std::uint32_t parent_claim = 0;
   std::int32_t parent_tid = 0;
+  // The agent's own thread, if it has one; not part of the program.
+  std::atomic<std::int32_t> clock_tid;
   std::atomic<std::uint32_t> layout_ready;
   // The process has ended by itself, or calls exec, with these CPU times.
   std::atomic<std::uint32_t> ended;

@@ -104,7 +104,8 @@ void AgentEngine::sample_the_rest(std::vector<ProfileSample>& samples) {
   const auto interval =
       static_cast<std::uint64_t>(process_.options().interval.count());
   const std::uint64_t most = kMostRest * interval + kLate;
-  const std::uint64_t used = process_cpu_ns(process_.pid()).value_or(0);
+  const std::uint64_t used =
+      process_cpu_ns(process_.pid()).value_or(0) - own_ns_;
   const std::uint64_t rest = used - std::min(used, accounted_ns_);
   if (rest < looked_at_ns_ + most) {
     looked_at_ns_ = std::min(looked_at_ns_, rest);
@@ -112,8 +113,13 @@ void AgentEngine::sample_the_rest(std::vector<ProfileSample>& samples) {
   }
   if (outside_ == nullptr)
     outside_ = std::make_unique<ExternalEngine>(process_);
+  const pid_t own = clocked_ ? process_.host_thread(ring_.clock_thread()) : 0;
   for (const auto& [tid, known] : process_.threads()) {
     const std::optional<std::uint64_t> run = outside_->run_ns(tid);
+    if (tid == own) {
+      own_ns_ = std::max(own_ns_, run.value_or(0));
+      continue;
+    }
     Thread& thread = threads_[tid];
     if (!run || *run < thread.cpu_ns + most)
       continue;

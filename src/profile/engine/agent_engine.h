@@ -60,6 +60,7 @@ class AgentEngine final : public Engine {
   std::unique_ptr<NativeUnwinder> unwinder_;
   std::unique_ptr<ExternalEngine> outside_;
   std::uint64_t accounted_ns_ = 0;  // by all samples
+  std::uint64_t own_ns_ = 0;        // by the agent's own thread
   std::uint64_t looked_at_ns_ = 0;  // of the rest, when last looked into
   std::size_t stack_bytes_ = 0;
   RawStack stack_;  // of the sample being taken

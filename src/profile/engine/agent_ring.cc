@@ -89,6 +89,10 @@ std::optional<CpuTime> AgentRing::ended() const {
   return CpuTime{.user_ns = header().user_ns, .system_ns = header().system_ns};
 }
 
+pid_t AgentRing::clock_thread() const {
+  return header().clock_tid.load();
+}
+
 void AgentRing::set_stack_bytes(std::size_t stack_bytes) {
   // The agent reads it with each sample; either value will do.
   header().layout.stack_bytes = static_cast<std::uint32_t>(stack_bytes);

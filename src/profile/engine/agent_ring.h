@@ -71,6 +71,8 @@ class AgentRing {
   std::uint64_t lost() const;
   // The CPU time of the process, once it has ended by itself.
   std::optional<CpuTime> ended() const;
+  // The agent's own thread, as the process sees it; 0: none.
+  pid_t clock_thread() const;
   // The phase table in the slot.
   const std::byte* phases() const { return memory_ + kSlotPhasesOffset; }
   // Writes the layout of frames for the agent, which then starts. False if it

@@ -262,7 +262,12 @@ bool ExternalEngine::sample_for(pid_t tid, std::uint64_t weight_ns,
   const ThreadActivity activity = thread.watch.activity();
   if (activity == ThreadActivity::kGone)
     return false;
+  const CodeReader* const codes = process_.codes();
+  const std::uint64_t misses = codes == nullptr ? 0 : codes->misses();
   std::vector<ProfileSample> one = {taken(tid, thread, activity, turns)};
+  // The code ended before it could be named; the other engine may know better.
+  if (codes != nullptr && codes->misses() != misses)
+    return false;
   weigh(thread, weight_ns, one, samples);
   return true;
 }

@@ -170,10 +170,21 @@ void CodeReader::check(std::span<const std::uint64_t> addresses) {
   constexpr std::size_t kCodeBytes = 256;
   const std::size_t size = runtime_.layout.code.size();
   std::vector<std::uint64_t> known;
-  for (const std::uint64_t address : addresses)
-    if (const auto found = known_.find(address);
-        found != known_.end() && !found->second.copied)
+  for (const std::uint64_t address : addresses) {
+    const auto found = known_.find(address);
+    if (found == known_.end())
+      continue;
+    if (!found->second.copied) {
       known.push_back(address);
+      continue;
+    }
+    // The agent has copied it at some time; that is not what is there now.
+    const std::optional<Identity> identity = identify(memory_, address);
+    if (identity && read_alive(address, *identity) == found->second.code)
+      continue;
+    known_.erase(found);
+    ++changes_;
+  }
   std::vector<std::array<std::byte, kCodeBytes>> bytes(known.size());
   std::vector<MemoryPiece> pieces;
   for (std::size_t i = 0; i < known.size(); ++i)
@@ -217,6 +228,12 @@ std::optional<PythonCode> CodeReader::read(const Memory& memory,
 }
 
 const PythonCode* CodeReader::find(std::uint64_t address) {
+  const PythonCode* const code = look_up(address);
+  misses_ += code == nullptr ? 1 : 0;
+  return code;
+}
+
+const PythonCode* CodeReader::look_up(std::uint64_t address) {
   const auto [known, fresh] = known_.try_emplace(address);
   if (known->second.copied)
     return &*known->second.code;

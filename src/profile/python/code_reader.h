@@ -59,6 +59,8 @@ class CodeReader {
   // Counts the code objects that took the place of another, so that what is
   // known by address can be forgotten.
   std::uint64_t changes() const { return changes_; }
+  // Counts what find() did not find.
+  std::uint64_t misses() const { return misses_; }
   // The current line of a frame of this code; the first line if it has none.
   std::int32_t line(const PythonCode& code, const RawFrame& frame) const;
 
@@ -83,6 +85,7 @@ class CodeReader {
 
   std::optional<Identity> identify(const Memory& memory,
                                    std::uint64_t address) const;
+  const PythonCode* look_up(std::uint64_t address);
   Identity identity_in(Bytes code) const;
   void read_contents(std::span<Identity> identities) const;
   std::optional<PythonCode> read(const Memory& memory,
@@ -95,6 +98,7 @@ class CodeReader {
   const Limits limits_;
   std::unordered_map<std::uint64_t, Known> known_;
   std::uint64_t changes_ = 0;
+  std::uint64_t misses_ = 0;
 };
 
 }  // namespace postflight

@@ -93,7 +93,8 @@ TEST(NativeUnwinder, EndsWithTheCopy) {
     EXPECT_LE(stack.frames.size(), whole);
     EXPECT_TRUE(stack.cut || stack.frames.size() == whole) << size;
   }
-  EXPECT_TRUE(unwinder.unwind({}, captured.stack).frames.empty());
+  EXPECT_TRUE(unwinder.unwind(std::span<const std::uint64_t>(), captured.stack)
+                  .frames.empty());
 }
 
 TEST(NativeUnwinder, TakesAnyStack) {
