@@ -16,15 +16,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   using namespace postflight;
   const Bytes bytes = std::as_bytes(std::span(data, size));
   Machine machine;
-  (void)read_dump(bytes, machine, Limits());
-  const std::optional<Dump> direct = read_recorder_dump(bytes);
+  MemberLists lists;
+  (void)read_dump(bytes, machine, Limits(), lists);
+  const std::optional<Dump> direct = read_recorder_dump(bytes, lists);
   if (!direct)
     return 0;
   machine.reset();
   const Result<Pickle> pickle = machine.load(bytes);
   if (!pickle)
     std::abort();
-  const Result<Dump> tree = dump_from_value(pickle->root);
+  const Result<Dump> tree = dump_from_value(pickle->root, lists);
   if (!tree || !difference(*direct, *tree).empty())
     std::abort();
   return 0;

@@ -77,7 +77,7 @@ inline std::string difference(const Dump& a, const Dump& b) {
       return fmt::format("entry {}", i);
   const auto same_group = [](const GroupConfig& x, const GroupConfig& y) {
     return x.name == y.name && x.description == y.description &&
-           x.ranks == y.ranks;
+           x.members == y.members;
   };
   const auto same_status = [](const GroupStatus& x, const GroupStatus& y) {
     return x.local_group == y.local_group &&

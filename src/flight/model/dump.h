@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "flight/model/entry.h"
+#include "flight/model/member_lists.h"
 #include "flight/model/tables.h"
 
 namespace postflight {
@@ -15,7 +16,8 @@ namespace postflight {
 struct GroupConfig {
   TextId name;
   TextId description;
-  TextId ranks;  // "[0, 1]", as written; parsed by JobBuilder
+  // Of the MemberLists that the dump was read with; nullptr if it has none.
+  const MemberList* members = nullptr;
 };
 
 // The state of one group in a rank's pg_status. Only a hint: it lags behind the
@@ -38,7 +40,8 @@ struct EntryExtra {
   Extra extra;
 };
 
-// The contents of one dump. Its texts and shapes are in tables of its own.
+// The contents of one dump. Its texts and shapes are in tables of its own, the
+// members of its groups in MemberLists that have to outlive it.
 struct Dump {
   Tables tables;
   TextId version;  // "2.10"; may be empty

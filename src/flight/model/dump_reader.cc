@@ -86,22 +86,24 @@ std::optional<Value> salvage(
   return root;
 }
 
-Result<Dump> damaged(const std::optional<Value>& root, Error error) {
+Result<Dump> damaged(const std::optional<Value>& root, Error error,
+                     MemberLists& lists) {
   if (!root || !looks_like_dump(*root))
     return tl::unexpected<Error>(
         std::move(error).in("not a flight-recorder dump"));
-  Dump dump = TRY(dump_from_value(*root));
+  Dump dump = TRY(dump_from_value(*root, lists));
   dump.damage = std::move(error);
   return dump;
 }
 
-Result<Dump> read_pickle_dump(Bytes bytes, Machine& machine) {
-  if (std::optional<Dump> dump = read_recorder_dump(bytes))
+Result<Dump> read_pickle_dump(Bytes bytes, Machine& machine,
+                              MemberLists& lists) {
+  if (std::optional<Dump> dump = read_recorder_dump(bytes, lists))
     return *std::move(dump);
   machine.reset();
   Result<Pickle> pickle = machine.load(bytes);
   if (pickle) {
-    Dump dump = TRY(dump_from_value(pickle->root));
+    Dump dump = TRY(dump_from_value(pickle->root, lists));
     if (!machine.globals().empty())
       dump.imports = fmt::format("{}.{}", machine.globals()[0]->module,
                                  machine.globals()[0]->name);
@@ -109,15 +111,17 @@ Result<Dump> read_pickle_dump(Bytes bytes, Machine& machine) {
   }
   Builder builder;
   return damaged(salvage(machine.unfinished(), builder),
-                 std::move(pickle).error());
+                 std::move(pickle).error(), lists);
 }
 
-Result<Dump> read_json_dump(Bytes bytes, const Limits& limits) {
+Result<Dump> read_json_dump(Bytes bytes, const Limits& limits,
+                            MemberLists& lists) {
   Builder builder;
   JsonValue json = read_json_value(as_text(bytes), builder,
                                    {.limits = limits, .share_texts = true});
-  Result<Dump> dump = json.damage ? damaged(json.root, *std::move(json.damage))
-                                  : dump_from_value(*json.root);
+  Result<Dump> dump = json.damage
+                          ? damaged(json.root, *std::move(json.damage), lists)
+                          : dump_from_value(*json.root, lists);
   if (dump)
     dump->json = true;
   return dump;
@@ -141,8 +145,8 @@ bool is_pickle(Bytes bytes) {
 
 class PartReader {
  public:
-  PartReader(Machine& machine, const Limits& limits)
-      : machine_(machine), limits_(limits) {
+  PartReader(Machine& machine, const Limits& limits, MemberLists& lists)
+      : machine_(machine), limits_(limits), lists_(lists) {
     limits_.max_inflated_bytes =
         std::min(limits_.max_inflated_bytes, limits_.max_dump_bytes);
   }
@@ -232,7 +236,7 @@ class PartReader {
 
   void read_one(const std::string& file, Bytes bytes,
                 std::optional<Error> damage) {
-    Result<Dump> dump = read_dump(bytes, machine_, limits_);
+    Result<Dump> dump = read_dump(bytes, machine_, limits_, lists_);
     if (!dump) {
       skip(file, damage && bytes.empty() ? *damage : dump.error(),
            bytes.empty() && !damage);
@@ -251,6 +255,7 @@ class PartReader {
 
   Machine& machine_;
   Limits limits_;
+  MemberLists& lists_;
   std::vector<DumpPart> parts_;
 };
 
@@ -281,21 +286,22 @@ std::string why_unreadable(const std::string& file, const Error& error) {
 
 }  // namespace
 
-Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits) {
+Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits,
+                       MemberLists& lists) {
   if (bytes.empty())
     return fail(ErrorKind::kCorrupt,
                 "the file is empty: the process was probably killed before it "
                 "wrote its dump");
   if (is_json(as_text(bytes)))
-    return read_json_dump(bytes, limits);
+    return read_json_dump(bytes, limits, lists);
   if (!is_pickle(bytes))
     return fail(ErrorKind::kUnsupported,
                 "not a flight-recorder dump: neither pickle nor JSON");
-  return read_pickle_dump(bytes, machine);
+  return read_pickle_dump(bytes, machine, lists);
 }
 
 DumpParts read_dump_parts(const std::string& file, Machine& machine,
-                          const Limits& limits) {
+                          const Limits& limits, MemberLists& lists) {
   DumpParts read;
   const Result<MappedFile> mapped = MappedFile::open(file, limits);
   if (!mapped) {
@@ -305,7 +311,7 @@ DumpParts read_dump_parts(const std::string& file, Machine& machine,
     return read;
   }
   read.bytes = mapped->bytes().size();
-  read.parts = PartReader(machine, limits).read(file, mapped->bytes());
+  read.parts = PartReader(machine, limits, lists).read(file, mapped->bytes());
   // The part that was cut off meanwhile was read as zeros.
   if (mapped->shrank()) {
     read.parts.clear();

@@ -17,8 +17,10 @@ class Machine;
 
 // Reads one dump, pickle or JSON, and keeps no views into `bytes`. Of a damaged
 // dump, returns the readable part with its `damage` set; fails only if there is
-// none. `machine` is passed in so that its memory is reused.
-Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits);
+// none. `machine` is passed in so that its memory is reused, and
+// `lists` as all dumps of a job have the same.
+Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits,
+                       MemberLists& lists);
 
 // A dump in a file, or why it was skipped.
 struct DumpPart {
@@ -35,6 +37,6 @@ struct DumpParts {
 // Reads the dumps in one file: plain, compressed with gzip or zstd, or a tar
 // archive, whose members may be compressed as well.
 DumpParts read_dump_parts(const std::string& file, Machine& machine,
-                          const Limits& limits);
+                          const Limits& limits, MemberLists& lists);
 
 }  // namespace postflight

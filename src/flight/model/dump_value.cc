@@ -165,6 +165,8 @@ std::string value_text(const Value& value) {
 
 class ValueDumpReader {
  public:
+  explicit ValueDumpReader(MemberLists& lists) : lists_(lists) {}
+
   Dump read(const Value& root) &&;
 
  private:
@@ -177,6 +179,7 @@ class ValueDumpReader {
 
   EntryField field_at(std::size_t place, const Value& key);
   TextId text_of(const Value& value);
+  const MemberList* members_of(const Value& value);
   StackId stack_of(const Value& value);
   FrameId frame_of(const Value& frame);
   SizesId sizes_of(const Value& sizes);
@@ -184,6 +187,7 @@ class ValueDumpReader {
   void read_group_of(const Value& group);
   State state_of(const Value& value);
 
+  MemberLists& lists_;
   Dump dump_;
 
   // The entry being read.
@@ -237,7 +241,7 @@ Dump ValueDumpReader::read(const Value& root) && {
 
 void ValueDumpReader::read_groups(const Value& config) {
   for (const auto& [key, group] : config.pairs()) {
-    GroupConfig read = {.name = text_of(key), .description = {}, .ranks = {}};
+    GroupConfig read = {.name = text_of(key), .description = {}};
     if (group.is(Kind::kDict))
       for (const auto& [field, value] : first(group.pairs(), kMostFields)) {
         const std::string_view name = is_text(field) ? field.text() : "";
@@ -246,7 +250,7 @@ void ValueDumpReader::read_groups(const Value& config) {
         else if (name == "desc")
           read.description = text_of(value);
         else if (name == "ranks")
-          read.ranks = text_of(value);
+          read.members = members_of(value);
       }
     dump_.groups.push_back(read);
   }
@@ -411,6 +415,13 @@ TextId ValueDumpReader::text_of(const Value& value) {
   return {known - 1};
 }
 
+const MemberList* ValueDumpReader::members_of(const Value& value) {
+  if (value.is(Kind::kNone))
+    return nullptr;
+  return is_text(value) ? &lists_.find(value.text())
+                        : &lists_.find(value_text(value));
+}
+
 StackId ValueDumpReader::stack_of(const Value& value) {
   if (!is_sequence(value))
     return {};
@@ -524,12 +535,12 @@ bool looks_like_dump(const Value& root) {
          root.items()[0].find("profiling_name") != nullptr;
 }
 
-Result<Dump> dump_from_value(const Value& root) {
+Result<Dump> dump_from_value(const Value& root, MemberLists& lists) {
   if (!looks_like_dump(root))
     return fail(ErrorKind::kUnsupported,
                 "not a flight-recorder dump: it has neither entries nor "
                 "groups");
-  return ValueDumpReader().read(root);
+  return ValueDumpReader(lists).read(root);
 }
 
 }  // namespace postflight

@@ -8,7 +8,7 @@ namespace postflight {
 
 // Converts the values that a pickle or JSON reader returned to a dump. Fails if
 // `root` is not a flight-recorder dump.
-Result<Dump> dump_from_value(const Value& root);
+Result<Dump> dump_from_value(const Value& root, MemberLists& lists);
 
 // Whether `root` is a dump: a dictionary with entries or groups, or the bare
 // list of entries that recorders before version 1 wrote.

@@ -40,18 +40,17 @@ void JobBuilder::add(Dump dump, std::string file,
     return found == groups.end() ? kUnresolved : found->second;
   };
   for (const GroupConfig& config : dump.groups) {
-    const TextId ranks = job_.tables.add_text(dump.tables.text(config.ranks));
-    if (members_in(ranks).empty())
+    if (config.members == nullptr || config.members->ranks.empty())
       continue;
     if (config.name == TextId{}) {
-      arrived.unnamed_members = ranks;
+      arrived.unnamed_members = config.members;
       continue;
     }
     const TextId group_name =
         job_.tables.add_text(dump.tables.text(config.name));
     const GroupId group = group_with(
         group_name, job_.tables.add_text(dump.tables.text(config.description)),
-        ranks);
+        *config.members);
     if (group == kUnresolved)
       continue;
     groups[config.name] = group;
@@ -86,13 +85,14 @@ void JobBuilder::add(Dump dump, std::string file,
   arrived_.push_back(std::move(arrived));
 }
 
-GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
+GroupId JobBuilder::group_with(TextId name, TextId description,
+                               const MemberList& list) {
   const auto next = static_cast<std::uint32_t>(job_.groups.size());
   // The same members are rarely written in two ways.
   const auto [written, is_new_text] =
-      written_.try_emplace({name, ranks}, GroupId{next});
+      written_.try_emplace({name, &list}, GroupId{next});
   if (is_new_text) {
-    const std::vector<Rank>& members = members_in(ranks);
+    const std::vector<Rank>& members = list.ranks;
     const auto [found, is_new] =
         configured_.try_emplace({name, members}, GroupId{next});
     written->second = found->second;
@@ -127,14 +127,6 @@ GroupId JobBuilder::group_with(TextId name, TextId description, TextId ranks) {
                       job_.text(description)),
           ""});
   return written->second;
-}
-
-const std::vector<Rank>& JobBuilder::members_in(TextId text) {
-  const auto [found, is_new] = member_lists_.try_emplace(text);
-  if (is_new)
-    found->second =
-        parse_member_list(job_.text(text)).value_or(std::vector<Rank>());
-  return found->second;
 }
 
 void JobBuilder::note_damage(const Dump& dump, const std::string& file) {
@@ -287,9 +279,9 @@ GroupId JobBuilder::resolve(Arrived& arrived, const Call& call) {
       group.members.insert(place, member);
   };
   insert(rank);
-  if (arrived.unnamed_members != TextId{} &&
+  if (arrived.unnamed_members != nullptr &&
       job_.text(call.group_description) == "default_pg")
-    for (const Rank member : members_in(arrived.unnamed_members))
+    for (const Rank member : arrived.unnamed_members->ranks)
       insert(member);
   return found->second;
 }

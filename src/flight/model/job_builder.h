@@ -12,7 +12,8 @@
 
 namespace postflight {
 
-// Joins dumps into a job, one after the other.
+// Joins dumps into a job, one after the other. The MemberLists that they were
+// read with have to outlive it.
 class JobBuilder {
  public:
   explicit JobBuilder(const Limits& limits) : limits_(limits) {}
@@ -33,16 +34,12 @@ class JobBuilder {
     std::map<TextId, GroupId> groups;
     // The members of gloo's default group, which its pg_config has without a
     // name.
-    TextId unnamed_members;
+    const MemberList* unnamed_members = nullptr;
   };
 
-  // The group with that name and the members listed in `ranks`, created if it
-  // is new; kUnresolved if the groups have too many members.
-  GroupId group_with(TextId name, TextId description, TextId ranks);
-  // The ranks in `text`, a list such as "[0, 1]" of a pg_config; empty if it is
-  // not a list. Each text is parsed once, as all ranks have the same long
-  // lists.
-  const std::vector<Rank>& members_in(TextId text);
+  // The group with that name and these members, created if it is new;
+  // kUnresolved if the groups have too many members.
+  GroupId group_with(TextId name, TextId description, const MemberList& list);
   void note_damage(const Dump& dump, const std::string& file);
 
   void assign_ranks();
@@ -58,11 +55,11 @@ class JobBuilder {
   Job job_;
   std::uint64_t member_count_ = 0;  // of all groups
   bool too_many_members_ = false;
-  std::map<TextId, std::vector<Rank>> member_lists_;
   std::vector<Arrived> arrived_;
   std::map<std::pair<TextId, std::vector<Rank>>, GroupId> configured_;
-  std::map<std::pair<TextId, TextId>, GroupId> written_;  // by name and list
-  std::map<TextId, std::vector<GroupId>> by_name_;        // the configured ones
+  // By name and list.
+  std::map<std::pair<TextId, const MemberList*>, GroupId> written_;
+  std::map<TextId, std::vector<GroupId>> by_name_;  // the configured ones
   std::map<std::pair<TextId, TextId>, GroupId> learned_;
 };
 

@@ -59,6 +59,7 @@ Result<Job> load_files(std::span<const std::string> files,
   if (options.on_start)
     options.on_start(files.size());
   Machines machines(context.limits);
+  MemberLists lists;
   JobBuilder builder(context.limits);
   Result<> read_all =
       WorkerPool(context.threads)
@@ -67,7 +68,7 @@ Result<Job> load_files(std::span<const std::string> files,
               [&](std::size_t i) {
                 std::unique_ptr<Machine> machine = machines.borrow();
                 DumpParts read =
-                    read_dump_parts(files[i], *machine, context.limits);
+                    read_dump_parts(files[i], *machine, context.limits, lists);
                 machines.give_back(std::move(machine));
                 return read;
               },

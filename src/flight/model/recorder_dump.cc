@@ -36,7 +36,8 @@ constexpr std::size_t kSeen = 256;
 
 class RecorderDumpReader {
  public:
-  explicit RecorderDumpReader(Bytes bytes) : in_(bytes) {}
+  RecorderDumpReader(Bytes bytes, MemberLists& lists)
+      : in_(bytes), lists_(lists) {}
 
   std::optional<Dump> read() &&;
 
@@ -65,6 +66,7 @@ class RecorderDumpReader {
   }
 
   RecorderCursor in_;
+  MemberLists& lists_;
   Dump dump_;
 
   Entry entry_;
@@ -164,11 +166,20 @@ bool RecorderDumpReader::read_groups() {
       if (field == nullptr || i == kMostFields)
         return false;
       const std::string_view name = field->text;
+      if (name == "ranks") {
+        group.members = nullptr;
+        if (in_.take(Opcode::kNone))
+          continue;
+        const Remembered* const ranks = in_.read_text();
+        if (ranks == nullptr)
+          return false;
+        group.members = &lists_.find(ranks->text);
+        continue;
+      }
       TextId unknown;
-      if (!read_text_id(name == "name"    ? group.name
-                        : name == "desc"  ? group.description
-                        : name == "ranks" ? group.ranks
-                                          : unknown))
+      if (!read_text_id(name == "name"   ? group.name
+                        : name == "desc" ? group.description
+                                         : unknown))
         return false;
       if (unknown != TextId{})
         return false;  // dump_from_value() would ignore it
@@ -453,8 +464,8 @@ bool RecorderDumpReader::read_state() {
 
 }  // namespace
 
-std::optional<Dump> read_recorder_dump(Bytes bytes) {
-  return RecorderDumpReader(bytes).read();
+std::optional<Dump> read_recorder_dump(Bytes bytes, MemberLists& lists) {
+  return RecorderDumpReader(bytes, lists).read();
 }
 
 }  // namespace postflight

@@ -11,6 +11,6 @@ namespace postflight {
 // torch's own pickler writes it. Returns nothing otherwise (another pickler, an
 // unknown key, damage, malice); dump_from_value() is then to be used. Where
 // both succeed, the results are equal.
-std::optional<Dump> read_recorder_dump(Bytes bytes);
+std::optional<Dump> read_recorder_dump(Bytes bytes, MemberLists& lists);
 
 }  // namespace postflight

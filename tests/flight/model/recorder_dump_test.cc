@@ -23,12 +23,12 @@ Bytes bytes_of(const std::string& text) {
 }
 
 // What the reader of values makes of it.
-std::optional<Dump> from_tree(const std::string& bytes) {
+std::optional<Dump> from_tree(const std::string& bytes, MemberLists& lists) {
   Machine machine;
   const Result<Pickle> pickle = machine.load(bytes_of(bytes));
   if (!pickle)
     return std::nullopt;
-  Result<Dump> dump = dump_from_value(pickle->root);
+  Result<Dump> dump = dump_from_value(pickle->root, lists);
   if (!dump)
     return std::nullopt;
   return *std::move(dump);
@@ -36,10 +36,11 @@ std::optional<Dump> from_tree(const std::string& bytes) {
 
 // Whether the dump was read; it must then be the same as from the tree.
 bool reads_as_the_tree(const std::string& bytes) {
-  const std::optional<Dump> direct = read_recorder_dump(bytes_of(bytes));
+  MemberLists lists;
+  const std::optional<Dump> direct = read_recorder_dump(bytes_of(bytes), lists);
   if (!direct)
     return false;
-  const std::optional<Dump> tree = from_tree(bytes);
+  const std::optional<Dump> tree = from_tree(bytes, lists);
   EXPECT_TRUE(tree);
   if (tree) {
     EXPECT_EQ(difference(*direct, *tree), "");
@@ -83,11 +84,13 @@ std::string small_dump() {
 }
 
 TEST(RecorderDump, LeavesEveryPrefixToTheTree) {
+  MemberLists lists;
   const std::string whole = small_dump();
   for (std::size_t size = 0; size < whole.size(); ++size)
-    ASSERT_FALSE(read_recorder_dump(bytes_of(std::string(whole.data(), size))))
+    ASSERT_FALSE(
+        read_recorder_dump(bytes_of(std::string(whole.data(), size)), lists))
         << size;
-  EXPECT_TRUE(read_recorder_dump(bytes_of(whole)));
+  EXPECT_TRUE(read_recorder_dump(bytes_of(whole), lists));
 }
 
 TEST(RecorderDump, AgreesWithTheTreeWhateverByteIsFlipped) {
@@ -120,12 +123,13 @@ TEST(RecorderDump, AgreesWithTheTreeWhereARepeatedEntryIsChanged) {
 }
 
 TEST(RecorderDump, LeavesOtherPicklesToTheTree) {
+  MemberLists lists;
   for (const std::string& other :
        {std::string("\x80\x04}."), std::string("\x80\x02]."),
         std::string("\x80\x02}(X\x07\0\0\0versionX\x04\0\0\0"
                     "2.10u.",
                     28)})
-    EXPECT_FALSE(read_recorder_dump(bytes_of(other)));
+    EXPECT_FALSE(read_recorder_dump(bytes_of(other), lists));
 }
 
 }  // namespace
