@@ -330,6 +330,12 @@ all_reduce(input_sizes=[[8]], state=completed)
                       "0:default_pg, sequence number: 6, state: scheduled on "
                       "ranks {0, 1, 3}\n", said)
 
+    def test_b21_keeps_started_and_scheduled_ranks_apart(self):
+        said = self.run_on(FLIGHT / "nccl_gpu_stall_timing", "-v")
+        self.assertIn("sequence number: 5, state: scheduled on ranks {1}, "
+                      "started on ranks {0, 2, 3}\n", said)
+        self.assertNotIn("state: completed", said)
+
     def test_b21_accuses_nobody_who_waits_for_others(self):
         said = self.run_on(FLIGHT / "nccl_mesh_hang")
         self.assertEqual(re.findall("missing ranks: .*", said),
@@ -416,6 +422,16 @@ all_reduce(input_sizes=[[8]], state=completed)
         ranks[2] = b""
         self.assertIn("Missing dump files from ranks {2}",
                       self.said(ranks, code=1))
+
+    def test_b25_a_truncated_dump_is_told_once(self):
+        ranks = {rank: dump(reduces(40)) for rank in range(4)}
+        whole = pickle.dumps(dump(reduces(40)), protocol=2)
+        ranks[2] = whole[:len(whole) // 3]
+        said = self.said(ranks, "--allow-incomplete-ranks")
+        self.assertEqual(said.count("We cannot decide"), 1, said)
+        self.assertRegex(said, r"from sequence number \d+ on because the dumps "
+                         r"of ranks \(\{2\}\) are cut there")
+        self.assertNotIn("Too many mismatches", said)
 
     def test_b26_states_inside_a_batch_mean_nothing(self):
         def batch(state):

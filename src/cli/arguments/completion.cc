@@ -105,6 +105,7 @@ std::string bash_completion(const Command& program) {
   for (const Command& command : program.commands)
     if (const std::string below = command_names(command); !below.empty())
       groups += fmt::format("    {}) words='{}' ;;\n", command.name, below);
+  groups += fmt::format("    help) words='{}' ;;\n", command_names(program));
   for (const Command* const command : runnable_commands(program)) {
     (is_nested(*command) ? nested : options) +=
         fmt::format("    {}) words='{}' ;;\n", words_pattern(*command),
@@ -169,6 +170,10 @@ std::string zsh_completion(const Command& program) {
           "return\n      ;|\n",
           command.name, command.name, below);
   }
+  groups += fmt::format(
+      "    'help '*)\n      (( CURRENT == 2 )) && compadd {} && return\n      "
+      ";|\n",
+      command_names(program));
   for (const Command* const command : runnable_commands(program)) {
     std::string& cases = is_nested(*command) ? nested : options;
     cases +=
@@ -209,6 +214,10 @@ std::string fish_completion(const Command& program) {
         "complete -c postflight -n 'not __fish_seen_subcommand_from {}' -f "
         "-a {} -d '{}'\n",
         names, command.name, single_quoted(first_line(command.sentence)));
+    out += fmt::format(
+        "complete -c postflight -n '__fish_seen_subcommand_from help' -f -a {} "
+        "-d '{}'\n",
+        command.name, single_quoted(first_line(command.sentence)));
     const std::string below = command_names(command);
     for (const Command& inner : command.commands)
       out += fmt::format(

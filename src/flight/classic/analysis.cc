@@ -85,7 +85,10 @@ class Walk {
             blame_.accused(problem.missing, judgement.joined.size());
         problem.reported = !problem.accused.empty() && judgement.evident;
       }
-      mismatches_[group.value] += problem.reported ? 1 : 0;
+      // What a cut dump does not have is no mismatch.
+      const bool is_cut = problem.kind == ClassicProblemKind::kMissingDumps &&
+                          are_cut(job_, problem.without_dump);
+      mismatches_[group.value] += problem.reported && !is_cut ? 1 : 0;
       collective.problem = static_cast<std::int64_t>(analysis_.problems.size());
       analysis_.problems.push_back(std::move(problem));
     }
@@ -112,12 +115,14 @@ class Walk {
         oldest = created;
         found.where = joined.shown;
       }
-      found.ranks.push_back(job_.ranks[joined.shown.rank].rank);
+      found.ranks[entries.state(joined.shown.entry)].push_back(
+          job_.ranks[joined.shown.rank].rank);
     }
     if (found.ranks.empty() || (analysis_.unfinished && oldest >= oldest_))
       return;
     oldest_ = oldest;
-    std::ranges::sort(found.ranks);
+    for (auto& [state, ranks] : found.ranks)
+      std::ranges::sort(ranks);
     analysis_.unfinished = std::move(found);
   }
 
@@ -134,6 +139,13 @@ class Walk {
 };
 
 }  // namespace
+
+bool are_cut(const Job& job, std::span<const Rank> ranks) {
+  return std::ranges::all_of(ranks, [&job](Rank rank) {
+    const RankDump* const dump = job.find(rank);
+    return dump != nullptr && !dump->complete;
+  });
+}
 
 ClassicAnalysis analyze_classic(const Matching& matching,
                                 const CollectiveTable& table,

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,7 +46,7 @@ struct ClassicCall {
 // The oldest operation that some rank has not finished.
 struct ClassicUnfinished {
   ClassicEntry where;
-  std::vector<Rank> ranks;  // who waits in it
+  std::map<State, std::vector<Rank>> ranks;  // who waits in it, by its state
 };
 
 struct ClassicAnalysis {
@@ -64,6 +66,10 @@ struct ClassicAnalysis {
 ClassicAnalysis analyze_classic(const Matching& matching,
                                 const CollectiveTable& table,
                                 const ClassicOptions& options = {});
+
+// Whether these ranks left dumps that are cut, so that what is missing is the
+// end of each.
+bool are_cut(const Job& job, std::span<const Rank> ranks);
 
 // Who should take part, in order.
 std::vector<Rank> expected_ranks(const Job& job,

@@ -1,8 +1,13 @@
 #include "report/classic/report.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/escape.h"
 #include "flight/classic/guid.h"
@@ -50,6 +55,19 @@ class Report {
 
   void write_problem(const ClassicCollective& collective,
                      const ClassicProblem& problem) {
+    if (problem.kind == ClassicProblemKind::kMissingDumps &&
+        are_cut(job_, problem.without_dump)) {
+      // Once: it holds for all that follows.
+      if (cut_.insert({collective.group.value, problem.without_dump}).second) {
+        const Entry entry = entry_at(job_, collective.shown);
+        line(fmt::format(
+            "We cannot decide what's wrong with {} from sequence number {} on "
+            "because the dumps of ranks ({}) are cut there",
+            classic_group_text(job_, job_.call(entry)), entry.sequence,
+            ranks_text(problem.without_dump)));
+      }
+      return;
+    }
     if (problem.kind == ClassicProblemKind::kMissingDumps) {
       line(fmt::format(
           "We cannot decide what's wrong with this collective entry because "
@@ -163,21 +181,26 @@ class Report {
   }
 
   void write_unfinished(const ClassicUnfinished& unfinished) {
+    std::vector<std::string> states;
+    for (const auto& [state, ranks] : unfinished.ranks)
+      states.push_back(
+          fmt::format("{} on ranks {}", state_name(state), ranks_text(ranks)));
     const Entry entry = entry_at(job_, unfinished.where);
     const Call& call = job_.call(entry);
     line(fmt::format(
         "First collective not completed: {} in {}, sequence number: {}, "
-        "state: {} on ranks {}",
+        "state: {}",
         job_.text(call.name), classic_group_text(job_, call),
         job_.operation(call).point_to_point() ? entry.p2p_sequence
                                               : entry.sequence,
-        state_name(entry.state), ranks_text(unfinished.ranks)));
+        fmt::join(states, ", ")));
   }
 
   const Job& job_;
   const ClassicAnalysis& analysis_;
   const ClassicReportOptions& options_;
   Output& out_;
+  std::set<std::pair<std::uint32_t, std::vector<Rank>>> cut_;
 };
 
 }  // namespace
