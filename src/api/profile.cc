@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -39,6 +40,14 @@ Result<std::unique_ptr<ProfileRun>> ProfileRun::start(ProfileRequest request,
   if (request.command.empty() == !request.pid)
     return fail(ErrorKind::kUsage,
                 "a profile needs either a command or a process");
+  // Native frames come with the agent's samples.
+  if (request.native && (request.pid || request.mode == ProfileMode::kWall ||
+                         request.engine == EngineChoice::kExternal))
+    return fail(
+        ErrorKind::kUsage,
+        "--native needs a program that is launched, and neither "
+        "--mode wall nor --engine external; for the stacks of a running "
+        "process: postflight stacks --native --pid N");
   auto run =
       std::make_unique<ProfileRun>(Private{}, std::move(request), context);
   // Before the file is created, so that a mistyped name does not replace an old
@@ -111,6 +120,7 @@ Result<> ProfileRun::launch() {
       request_.mode == ProfileMode::kCpu)
     TRY(prepare_agent(environment));
   launch_.emplace(TRY(Launch::start(request_.command, environment)));
+  forwarding_.emplace(launch_->pid());
   return {};
 }
 
@@ -130,12 +140,8 @@ Result<> ProfileRun::prepare_agent(std::vector<std::string>& environment) {
 }
 
 void ProfileRun::interrupt(int signal, bool from_terminal) {
-  const int before = interrupts_.fetch_add(1);
-  if (!launch_)
-    return;
-  if (before > 0)
-    ::kill(launch_->pid(), SIGKILL);
-  else if (!from_terminal)
+  interrupts_.fetch_add(1);
+  if (launch_ && !from_terminal)
     ::kill(launch_->pid(), signal);
 }
 
@@ -162,6 +168,8 @@ Result<ProfileOutcome> ProfileRun::finish(
                         .samples = loop.samples(),
                         .trouble = loop.trouble(),
                         .failure = describe_failure(status),
+                        .status = WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                        .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                         .interrupted = interrupts_ > 0};
 }
 

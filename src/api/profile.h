@@ -65,6 +65,9 @@ struct ProfileOutcome {
   // How the launched program failed: "exit status 3", "signal 9 (Killed)";
   // empty if it did not.
   std::string failure = {};
+  // Its exit status, or the signal that ended it.
+  int status = 0;
+  int signal = 0;
   bool interrupted = false;
 };
 
@@ -97,7 +100,7 @@ class ProfileRun {
 
   // A user's signal; safe from any thread. Sampling of an attached process
   // ends. A launched program gets the signal, unless it came `from_terminal`
-  // and so to the program as well; a second signal kills it.
+  // and so to the program as well.
   void interrupt(int signal, bool from_terminal);
 
  private:
@@ -115,6 +118,7 @@ class ProfileRun {
   std::optional<TemporaryFolder> folder_;  // of phases and the agent
   std::optional<AgentArena> arena_;
   std::optional<Launch> launch_;
+  std::optional<SignalForwarding> forwarding_;
   std::atomic<int> interrupts_ = 0;
 };
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/resource.h>
+
 #include <fmt/format.h>
 
 #include "api/profile.h"
@@ -103,7 +105,7 @@ void print_summary(const std::string& file, bool to_stderr, Session& session) {
 Result<Exit> run(const ProfileOptions& options, Session& session) {
   ProfileRequest request = TRY(request_of(options));
   request.existing = session.existing();
-  const std::unique_ptr<ProfileRun> profile =
+  std::unique_ptr<ProfileRun> profile =
       TRY(ProfileRun::start(std::move(request), session.context()));
   name_file(*profile, session);
   const InterruptDeferral deferral([&](int signal, bool from_terminal) {
@@ -127,9 +129,16 @@ Result<Exit> run(const ProfileOptions& options, Session& session) {
   if (!outcome.failure.empty())
     session.complain(
         fmt::format("{} ended with {}", options.command[0], outcome.failure));
-  if (outcome.interrupted && launched)
-    return Exit::kInterrupted;
-  return outcome.failure.empty() ? Exit::kWell : Exit::kFound;
+  // The end of the program, as if it had been run alone; its core dump is its
+  // own.
+  if (outcome.signal != 0) {
+    profile.reset();
+    std::fflush(nullptr);
+    const rlimit none = {};
+    ::setrlimit(RLIMIT_CORE, &none);
+    InterruptGuard::die_of(outcome.signal);
+  }
+  return static_cast<Exit>(outcome.status);
 }
 
 }  // namespace
@@ -142,7 +151,7 @@ Command profile_command() {
           "The program needs no changes and is never stopped; child "
           "processes are\nfollowed. Samples are written to a file as they are "
           "taken. The summary, or\nwith --json its JSON, goes to stderr if a "
-          "program is launched. Exit 1 if the\nprogram fails.",
+          "program is launched, whose\nexit status is passed on.",
       .examples = {{"postflight profile -- python train.py",
                     "launch and profile"},
                    {"postflight profile --pid 4711 --duration 30s",

@@ -35,22 +35,42 @@ TEST_F(ProfileRunTest, SaysHowTheProgramFailed) {
   const Result<ProfileOutcome> outcome = (*run)->finish();
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->failure, "exit status 3");
+  EXPECT_EQ(outcome->status, 3);
+  EXPECT_EQ(outcome->signal, 0);
   EXPECT_FALSE(outcome->interrupted);
   const ReadProfiles read =
       read_profiles(std::vector{outcome->file.native()}, {});
   EXPECT_EQ(read.profile.notes.at("command"), "/bin/sh -c exit 3");
 }
 
-TEST_F(ProfileRunTest, KillsTheProgramAtTheSecondSignal) {
-  const auto run = start("exec sleep 1000");
+// Issue 18: a program that handles a signal may get it again.
+TEST_F(ProfileRunTest, PassesEverySignalOn) {
+  const auto run = start(
+      "n=0; trap 'n=$((n+1)); [ $n -lt 3 ] || exit 7' TERM USR1; : > " +
+      (folder_->path() / "ready").native() + "; while :; do sleep 0.01; done");
   ASSERT_TRUE(run);
-  // This one has no effect on a program that runs.
-  (*run)->interrupt(SIGCONT, false);
-  (*run)->interrupt(SIGCONT, false);
-  const Result<ProfileOutcome> outcome = (*run)->finish();
+  const Result<ProfileOutcome> outcome =
+      (*run)->finish([&, sent = 0]() mutable {
+        if (!std::filesystem::exists(folder_->path() / "ready"))
+          return;
+        if (++sent % 30 == 0)
+          ::kill(::getpid(), SIGUSR1);
+        else if (sent % 10 == 0)
+          (*run)->interrupt(SIGTERM, false);
+      });
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->failure, "signal 9 (Killed)");
+  EXPECT_EQ(outcome->status, 7);
   EXPECT_TRUE(outcome->interrupted);
+}
+
+TEST_F(ProfileRunTest, RefusesNativeFramesWhereThereAreNone) {
+  const auto run = ProfileRun::start(
+      {.pid = ::getpid(), .native = true, .output = file_}, {});
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().message(),
+            "--native needs a program that is launched, and neither --mode "
+            "wall nor --engine external; for the stacks of a running process: "
+            "postflight stacks --native --pid N");
 }
 
 TEST_F(ProfileRunTest, EndsAnAttachedProfileBySignal) {

@@ -41,6 +41,9 @@ void look_up(Function& function, const char* name) {
 
 // Whether the loader can map the agent.
 bool can_load() {
+  // As exec takes capabilities away from users other than root, access() does.
+  if (::access(library, R_OK) != 0)
+    return false;
   const int file = ::open(library, O_RDONLY | O_CLOEXEC);
   if (file < 0)
     return false;

@@ -1,5 +1,6 @@
 #include "profile/engine/launch.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -124,6 +125,35 @@ int Launch::wait() {
       status_ = status;
   }
   return *status_;
+}
+
+namespace {
+
+constexpr std::array kForwarded = {SIGUSR1, SIGUSR2};
+std::atomic<pid_t> forward_to = 0;
+
+void forward(int signal, siginfo_t* info, void*) {
+  const int error = errno;
+  if (const pid_t pid = forward_to.load(); pid > 0 && info->si_code <= 0)
+    ::kill(pid, signal);
+  errno = error;
+}
+
+}  // namespace
+
+SignalForwarding::SignalForwarding(pid_t to) {
+  forward_to = to;
+  struct sigaction action = {};
+  action.sa_sigaction = forward;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (std::size_t i = 0; i < kForwarded.size(); ++i)
+    ::sigaction(kForwarded[i], &action, &before_[i]);
+}
+
+SignalForwarding::~SignalForwarding() {
+  for (std::size_t i = 0; i < kForwarded.size(); ++i)
+    ::sigaction(kForwarded[i], &before_[i], nullptr);
+  forward_to = 0;
 }
 
 std::string describe_failure(int status) {

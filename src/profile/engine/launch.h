@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +39,19 @@ class Launch {
 
   pid_t pid_;
   std::optional<int> status_;
+};
+
+// While one exists, SIGUSR1 and SIGUSR2 that others send to this process, which
+// they would end, are passed on to the launched program. At most one at a time.
+class SignalForwarding {
+ public:
+  explicit SignalForwarding(pid_t to);
+  SignalForwarding(const SignalForwarding&) = delete;
+  SignalForwarding& operator=(const SignalForwarding&) = delete;
+  ~SignalForwarding();
+
+ private:
+  std::array<struct sigaction, 2> before_ = {};
 };
 
 // "exit status 3", "signal 9 (Killed)"; empty if it succeeded.
