@@ -1,13 +1,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "pickle/decompiler.h"
 #include "pickle/disassembler.h"
+#include "pickle/readers.h"
 
 using namespace postflight;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
-  Disassembler disassembler(std::as_bytes(std::span(data, size)));
+  const Bytes bytes = std::as_bytes(std::span(data, size));
+  static_cast<void>(decompile(bytes, {}, Limits{}, [](std::string_view) {}));
+  if (bytes_behind_frames(bytes).size() > size)
+    __builtin_trap();
+  for (const Reading& reading : read_as_all(bytes, Limits{}).readings)
+    if (reading.at > size)
+      __builtin_trap();
+  Disassembler disassembler(bytes);
   std::uint64_t end = 0;
   while (true) {
     const Result<std::optional<Instruction>> next = disassembler.next();

@@ -65,10 +65,13 @@ def main():
     assert streams[3]["damage"] is not None
     collected += answers(program, "pickle", "--json", *files)
     collected += answers(program, "pickle", "--json", "--disassemble", *files)
+    collected += answers(program, "pickle", "--json", "--decompile", *files)
+    collected += answers(program, "pickle", "--json", "--against-loaders",
+                         *files)
     jobs = sorted(glob.glob(os.path.join(DATA, "flight*", "*")))
     for job in jobs:
         collected += answers(program, "trace", "--json", job)
-    assert len(collected) == 1 + 2 * len(files) + len(jobs), len(collected)
+    assert len(collected) == 1 + 4 * len(files) + len(jobs), len(collected)
     nodes = answers(program, "trace", "--nodes", "--json", "--hosts",
                     "node[1-2] x2",
                     os.path.join(DATA, "flight", "nccl_missing_rank"))

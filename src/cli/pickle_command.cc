@@ -15,6 +15,8 @@ struct PickleOptions {
   std::vector<std::string> files;
   bool all = false;
   bool disassemble = false;
+  bool decompile = false;
+  bool loaders = false;
   bool summary = false;
 };
 
@@ -28,6 +30,14 @@ void write(const std::string& name, const PickleFile& file,
     write_disassembly_json(name, file, out);
   else if (options.disassemble)
     write_disassembly(name, file, report, session.terminal(), out);
+  else if (options.decompile && json)
+    write_decompilation_json(name, file, report, out);
+  else if (options.decompile)
+    write_decompilation(name, file, report, session.terminal(), out);
+  else if (options.loaders && json)
+    write_loaders_json(name, file, out);
+  else if (options.loaders)
+    write_loaders(name, file, session.terminal(), out);
   else if (json)
     write_pickle_report_json(name, file, report, out);
   else
@@ -97,6 +107,11 @@ Command pickle_command() {
                        "Omit the values; show only what loading would run");
         arguments.flag("--disassemble", options->disassemble,
                        "List the opcodes instead of the values");
+        arguments.flag("--decompile", options->decompile,
+                       "Show what it does as Python, which is never run");
+        arguments.flag("--against-loaders", options->loaders,
+                       "Show what each of Python's unpicklers would see, and "
+                       "where they differ");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

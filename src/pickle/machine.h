@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/arena.h"
@@ -120,6 +122,8 @@ class Machine {
   void reserve_stack();  // makes room for a block's pushes
 
   Result<std::string_view> take_line(Opcode opcode);
+  Result<std::string_view> take_name(Opcode opcode,
+                                     std::optional<std::string_view> module);
   Result<Value> take_text(const OpcodeInfo& info, std::uint64_t size);
   Result<std::uint64_t> take_count(const OpcodeInfo& info);
   std::uint64_t left() const {

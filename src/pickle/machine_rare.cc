@@ -171,7 +171,9 @@ Result<> Machine::run_counted(const OpcodeInfo& info) {
 }
 
 Result<> Machine::run_text(Opcode opcode) {
-  const std::string_view line = TRY(take_line(opcode));
+  const bool is_name = opcode == Opcode::kGlobal || opcode == Opcode::kInst;
+  const std::string_view line =
+      TRY(is_name ? take_name(opcode, std::nullopt) : take_line(opcode));
   const auto push_read = [this](Result<Value> read) -> Result<> {
     if (!read)
       return broken(read.error().kind(), read.error().message());
@@ -201,12 +203,12 @@ Result<> Machine::run_text(Opcode opcode) {
       return opcode == Opcode::kGet ? get(*key) : put(*key);
     }
     case Opcode::kGlobal: {
-      const std::string_view name = TRY(take_line(opcode));
+      const std::string_view name = TRY(take_name(opcode, line));
       push_global(line, name);
       return {};
     }
     default: {  // INST
-      const std::string_view name = TRY(take_line(opcode));
+      const std::string_view name = TRY(take_name(opcode, line));
       Value* const first = TRY(mark_of(opcode));
       const Value* const arguments = keep(first, top_);
       top_ = first;
@@ -313,6 +315,28 @@ Result<std::string_view> Machine::take_line(Opcode opcode) {
   const std::string_view line(reinterpret_cast<const char*>(next_),
                               static_cast<std::size_t>(newline - next_));
   next_ = newline + 1;
+  return line;
+}
+
+// A line of GLOBAL or INST; `module` is the first of the two. At the end of the
+// input CPython's reader in Python takes what there is for a line, less one
+// byte, and imports and calls it before it notices the end.
+Result<std::string_view> Machine::take_name(
+    Opcode opcode, std::optional<std::string_view> module) {
+  Result<std::string_view> line = take_line(opcode);
+  if (line || left() == 0)
+    return line;
+  const std::string_view rest(reinterpret_cast<const char*>(next_), left() - 1);
+  push_global(module.value_or(rest), module ? rest : std::string_view());
+  if (opcode == Opcode::kInst) {
+    Object object;
+    object.making = Making::kInstance;
+    object.callable = *--top_;
+    object.arguments = Value::fixed(Kind::kTuple, keep(fence_, top_));
+    record(arena_.make(object));
+  } else {
+    --top_;
+  }
   return line;
 }
 

@@ -46,6 +46,20 @@ TEST(Audit, CountsWhatRunsBeforeThePickleBreaks) {
                   .audit.runs_code());
 }
 
+// CPython's reader in Python takes the end of the input for that of a line.
+TEST(Audit, CountsANameWithoutANewline) {
+  const auto verdict_of = [](std::string_view bytes) {
+    Machine machine;
+    EXPECT_FALSE(machine.load(as_bytes(bytes)));
+    return audit(machine).verdict();
+  };
+  EXPECT_EQ(verdict_of("(Vid\nios\nsystemX").lead()->message,
+            "loading it would call os.system, which runs programs");
+  EXPECT_EQ(verdict_of("cos\nsystemX").safety(), Safety::kDangerous);
+  EXPECT_EQ(verdict_of("cantigravityX").lead()->message,
+            "loading it would import antigravity., which runs programs");
+}
+
 TEST(Audit, DoesNotTrustTheResultOfACall) {
   const Audit found =
       audited(

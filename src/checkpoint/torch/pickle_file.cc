@@ -11,6 +11,7 @@
 #include "checkpoint/torch/container_search.h"
 #include "checkpoint/torch/storage_reference.h"
 #include "pickle/nested.h"
+#include "pickle/readers.h"
 
 namespace postflight {
 namespace {
@@ -235,6 +236,11 @@ void PickleFile::load_stream(const PickleStreams& group,
     if (!read && count > 0 && !starts_with_proto(rest) &&
         machine_.objects().empty() && machine_.globals().empty()) {
       const bool zeros = std::ranges::all_of(rest, is_zero);
+      const std::string place =
+          fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at);
+      if (!zeros)
+        doubts.push_back({Safety::kUnknown, "trailing_bytes",
+                          "what follows the pickle is not known", place});
       findings.push_back(
           {"trailing_bytes", Severity::kWarning,
            fmt::format("{} {} after the pickle are not a pickle", rest.size(),
@@ -255,6 +261,7 @@ void PickleFile::load_stream(const PickleStreams& group,
     loaded.audit = audit(machine_, {.is_script = is_script});
     if (own_modules != nullptr)
       distrust(*own_modules, loaded.audit);
+    look_behind_frames(rest, loaded.audit);
     if (read) {
       loaded.pickle = *read;
       loaded.bytes = rest.first(read->size);
@@ -271,6 +278,31 @@ void PickleFile::load_stream(const PickleStreams& group,
     pickles.push_back(std::move(loaded));
     load_nested(pickles.size() - 1, depth);
   }
+}
+
+void PickleFile::look_behind_frames(Bytes bytes, Audit& audit) {
+  // A hostile file can have such a frame in each of its pickles.
+  constexpr std::size_t kMostBytes = 1 << 20;
+  constexpr int kMostOften = 16;
+  if (std::ranges::none_of(audit.doubts,
+                           [](const Reason& doubt) {
+                             return doubt.kind == "frame_ends_inside";
+                           }) ||
+      ++behind_frames_ > kMostOften)
+    return;
+  const std::string seen =
+      bytes_behind_frames(bytes.first(std::min(bytes.size(), kMostBytes)));
+  Machine machine(limits_);
+  static_cast<void>(machine.load(as_bytes(seen)));
+  Audit behind = postflight::audit(machine);
+  for (GlobalUse& use : behind.globals)
+    if (use.trust > Trust::kTorch)
+      audit.globals.push_back(std::move(use));
+  for (CallUse& use : behind.calls)
+    if (use.trust > Trust::kTorch) {
+      use.first = Value();  // it is gone with the machine
+      audit.calls.push_back(std::move(use));
+    }
 }
 
 void PickleFile::stop_at(const std::string& where, std::uint64_t at) {

@@ -54,6 +54,8 @@ class PickleFile {
   void load_streams(PickleStreams streams, std::uint32_t depth);
   void load_stream(const PickleStreams& group, const PickleStream& stream,
                    bool is_script, std::uint32_t depth);
+  // Adds what readers would run that go on behind a frame that ends too early.
+  void look_behind_frames(Bytes bytes, Audit& audit);
   void stop_at(const std::string& where, std::uint64_t at);
   // Reads the pickles that calls of torch.storage._load_from_bytes hold.
   void load_nested(std::size_t parent, std::uint32_t depth);
@@ -61,6 +63,7 @@ class PickleFile {
   Limits limits_;
   Allowance allowance_;
   bool too_many_ = false;
+  int behind_frames_ = 0;  // how often that was looked into
   // They own what the pickles' values point into. One machine for all, as there
   // can be a pickle in every other byte.
   std::vector<PickleStreams> streams_;

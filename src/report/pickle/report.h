@@ -31,4 +31,19 @@ void write_disassembly(std::string_view name, const PickleFile& file,
 void write_disassembly_json(std::string_view name, const PickleFile& file,
                             Output& out);
 
+// What each pickle does as Python that is never run; as one line of JSON,
+// schema postflight.pickle.decompilation/1.
+void write_decompilation(std::string_view name, const PickleFile& file,
+                         const PickleReportOptions& options,
+                         const Terminal& terminal, Output& out);
+void write_decompilation_json(std::string_view name, const PickleFile& file,
+                              const PickleReportOptions& options, Output& out);
+
+// What each of Python's unpicklers would see in each pickle; as one line of
+// JSON, schema postflight.pickle.loaders/1.
+void write_loaders(std::string_view name, const PickleFile& file,
+                   const Terminal& terminal, Output& out);
+void write_loaders_json(std::string_view name, const PickleFile& file,
+                        Output& out);
+
 }  // namespace postflight

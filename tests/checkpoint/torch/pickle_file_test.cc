@@ -107,6 +107,31 @@ TEST(PickleFile, JudgesAnOldPickleThatBreaksOffByWhatItRan) {
   EXPECT_FALSE(read_pickles("class of\n1984\nwas here"));
 }
 
+TEST(PickleFile, LooksBehindAFrameThatEndsInsideAnOpcode) {
+  const std::string payload = "cos\nsystem\n(Vid\ntR";
+  const std::string bytes = std::string("\x80\4\x95\3\0\0\0\0\0\0\0X", 12) +
+                            static_cast<char>(payload.size() + 2) +
+                            std::string(5, '\0') + payload + ".";
+  const Result<PickleFile> file = read_pickles(bytes);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->verdict().safety(), Safety::kDangerous);
+  EXPECT_EQ(file->verdict().lead()->message,
+            "loading it would call os.system, which runs programs");
+}
+
+TEST(PickleFile, LooksIntoATensorThatPython3PickledForPython2) {
+  const Result<PickleFile> file = read_pickles(
+      "\x80\2ctorch.storage\n_load_from_bytes\nc_codecs\nencode\n"
+      "(V\\u0080\\u0002N.\nVlatin1\ntR\x85R.");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->pickles.size(), 2u);
+  EXPECT_EQ(file->verdict().safety(), Safety::kSafe);
+}
+
+TEST(PickleFile, DoubtsBytesAfterThePickle) {
+  EXPECT_EQ(read_pickles("N.????")->verdict().safety(), Safety::kUnknown);
+}
+
 TEST(PickleFile, IsUnknownIfThereIsADoubt) {
   Result<PickleFile> file = read_pickles("N.");
   ASSERT_TRUE(file);
