@@ -236,11 +236,6 @@ void PickleFile::load_stream(const PickleStreams& group,
     if (!read && count > 0 && !starts_with_proto(rest) &&
         machine_.objects().empty() && machine_.globals().empty()) {
       const bool zeros = std::ranges::all_of(rest, is_zero);
-      const std::string place =
-          fmt::format("{}{}byte {}", where, where.empty() ? "" : ", ", at);
-      if (!zeros)
-        doubts.push_back({Safety::kUnknown, "trailing_bytes",
-                          "what follows the pickle is not known", place});
       findings.push_back(
           {"trailing_bytes", Severity::kWarning,
            fmt::format("{} {} after the pickle are not a pickle", rest.size(),
