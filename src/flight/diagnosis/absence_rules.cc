@@ -59,7 +59,7 @@ bool explains_all(const Case& facts, const Wait& wait) {
         (dump.entries.empty() ||
          facts.matching.completes(dump.entries[dump.entries.size() - 1])))
       return false;
-  return !usually_waits(facts, wait);
+  return !usually_waits(facts, wait) && !just_begun(facts, wait);
 }
 
 }  // namespace
@@ -78,12 +78,14 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
   verdict.culprits = ranks_at(facts, unknown);
   verdict.confidence = Confidence::kLikely;
   tell_operation(facts, wait, verdict);
-  if (unknown.size() * 2 > facts.graph.world.size()) {
+  const std::size_t missing = facts.job.without_dump().size();
+  if (std::max(unknown.size(), missing) * 2 > facts.graph.world.size()) {
     verdict.kind = VerdictKind::kInconclusive;
     verdict.culprits.clear();
-    verdict.summary = fmt::format(
-        "ranks hang in {}, but {} of {} ranks have no dump here",
-        facts.wait_text(wait), unknown.size(), facts.graph.world.size());
+    verdict.summary =
+        fmt::format("ranks hang in {}, but {} of {} ranks have no dump here",
+                    facts.wait_text(wait), std::max(unknown.size(), missing),
+                    facts.graph.world.size());
     add_waiting(facts, wait, verdict);
     return verdict;
   }

@@ -255,6 +255,15 @@ std::optional<Verdict> blame_cycle(const Case& facts) {
   const std::vector<Stray> strays = strays_of(facts, *cycle);
   if (strays.size() == 1)
     return blame_stray(facts, strays[0]);
+  // Batches that were dumped a moment apart look as if they waited for each
+  // other; calls of collectives in two orders are wrong at any time.
+  const bool transfers =
+      std::ranges::any_of(cycle->waits, [&](std::uint32_t w) {
+        return facts.graph.waits[w].transfer.has_value();
+      });
+  const Wait& wait = facts.graph.waits[cycle->waits[0]];
+  if (transfers && !stands(facts, wait, {}))
+    return std::nullopt;
   if (const Wait* const unmatched = find_unmatched(facts, *cycle))
     return blame_unmatched(facts, *unmatched);
   return blame_order(facts, *cycle);

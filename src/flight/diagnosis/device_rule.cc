@@ -37,15 +37,13 @@ std::vector<Rank> ranks_of(const Case& facts, const Wait& wait) {
 struct Stall {
   const Wait* wait = nullptr;
   std::vector<Rank> ranks;
-  std::size_t started = 0;  // peers that wait for them in started kernels
+  bool unstarted = false;  // else they did not end
 };
 
 std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
   // Completion times of one rank are compared with those of others, whose
   // watchdogs look at other moments and whose clocks were compared by that.
   constexpr std::int64_t kMargin = kWatchdogPoll;
-  std::vector<Rank> started;
-  std::vector<Rank> scheduled;
   std::vector<Rank> late;
   std::int64_t peers_done = 0;
   const std::span<const Lane> lanes = facts.matching.lanes(wait.group);
@@ -69,23 +67,52 @@ std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
     const Entry entry = lane.dump->entries[slot->closing];
     if (!facts.matching.completes(entry))
       continue;
-    if (entry.state == State::kStarted)
-      started.push_back(lane.rank);
-    else if (facts.matching.has_starts(index))
-      scheduled.push_back(lane.rank);
     if (peers_done > 0 &&
         elapsed(peers_done, elapsed(facts.motion.offsets[index],
                                     facts.matching.latest_completion(index))) >
             kMargin)
       late.push_back(lane.rank);
   }
-  if (!started.empty() && !scheduled.empty() && stands(facts, wait, {}))
-    return Stall{&wait, std::move(scheduled), started.size()};
   if (late.empty() && left_behind(facts, wait))
     late = ranks_of(facts, wait);
   if (late.empty() || late.size() * 2 > lanes.size())
     return std::nullopt;
-  return Stall{&wait, std::move(late), 0};
+  return Stall{&wait, std::move(late)};
+}
+
+// The ranks whose oldest operation has not started, though they record when
+// operations start, while that of others has. A kernel that waits for its peers
+// is started, so an earlier one keeps theirs.
+std::optional<Stall> unstarted(const Case& facts) {
+  std::vector<Rank> ranks;
+  const Wait* wait = nullptr;
+  bool peers_stand = false;
+  for (std::uint32_t rank = 0; rank < facts.graph.world.size(); ++rank) {
+    if (facts.graph.idle(rank))
+      continue;
+    const RankDump& dump = *facts.job.find(facts.graph.world[rank]);
+    const auto index = static_cast<std::size_t>(&dump - facts.job.ranks.data());
+    if (facts.motion.early[index] || !facts.matching.has_starts(index))
+      continue;
+    for (const std::uint32_t w : facts.graph.waits_of[rank]) {
+      const Wait& own = facts.graph.waits[w];
+      const auto waiter =
+          std::ranges::find(own.waiting, rank, &Wait::Waiter::rank);
+      if (!waiter->oldest)
+        continue;
+      if (dump.entries.state(waiter->unit) == State::kStarted) {
+        peers_stand = peers_stand || stands(facts, own, {});
+      } else if (dump.entries.state(waiter->unit) == State::kScheduled) {
+        ranks.push_back(dump.rank);
+        if (wait == nullptr || own.waiting.size() > wait->waiting.size())
+          wait = &own;
+      }
+      break;
+    }
+  }
+  if (ranks.empty() || !peers_stand)
+    return std::nullopt;
+  return Stall{wait, std::move(ranks), true};
 }
 
 }  // namespace
@@ -98,8 +125,10 @@ std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
 // What fools it: a rank that dumped in the short time in which its peers had
 // started and it had not. So it is never certain.
 std::optional<Verdict> blame_device(const Case& facts) {
-  std::optional<Stall> first;
+  std::optional<Stall> first = unstarted(facts);
   std::vector<Rank> culprits;
+  if (first)
+    culprits = first->ranks;
   for (const WaitRoot& root : facts.graph.roots) {
     if (root.kind != WaitRoot::Kind::kStuck ||
         facts.graph.waits[root.waits[0]].transfer)
@@ -123,20 +152,18 @@ std::optional<Verdict> blame_device(const Case& facts) {
   const bool alone = verdict.culprits.size() == 1;
   verdict.confidence = Confidence::kLikely;
   tell_operation(facts, wait, verdict);
+  const bool together = std::ranges::all_of(verdict.culprits, [&](Rank rank) {
+    return std::ranges::count(wait.waiting, facts.graph.place(rank),
+                              &Wait::Waiter::rank) > 0;
+  });
   verdict.summary =
-      first->started > 0
-          ? fmt::format(
-                "the device{} of {} never started {}, in which {} wait{}",
-                alone ? "" : "s", Case::ranks_text(verdict.culprits),
-                facts.wait_text(wait),
-                first->started == 1 ? "a peer"
-                                    : fmt::format("{} peers", first->started),
-                first->started == 1 ? "s" : "")
-          : fmt::format(
-                "the device{} of {} did not complete {}, which peers "
-                "completed",
-                alone ? "" : "s", Case::ranks_text(verdict.culprits),
-                facts.wait_text(wait));
+      fmt::format("the device{} of {} {} {}{}{}", alone ? "" : "s",
+                  Case::ranks_text(verdict.culprits),
+                  first->unstarted ? "never started" : "did not complete",
+                  facts.wait_text(wait),
+                  together ? "" : ", or what they wait in in other groups",
+                  first->unstarted ? ", while others wait in what they started"
+                                   : ", which peers completed");
   add_waiting(facts, wait, verdict);
   return verdict;
 }

@@ -32,9 +32,53 @@ Verdict judge(const Case& facts) {
   }
   for (const auto rule : {blame_divergence, call_in_progress, blame_idle,
                           blame_device, blame_cycle, blame_unknown, call_stuck})
-    if (std::optional<Verdict> verdict = rule(facts))
-      return *std::move(verdict);
+    if (std::optional<Verdict> verdict = rule(facts)) {
+      if (verdict->kind != VerdictKind::kInconclusive)
+        return *std::move(verdict);
+      break;
+    }
+  // Where there are signs of motion, who is always late is so in a job that
+  // moves, too.
+  if (facts.motion.alive_count + facts.motion.early_count > 0)
+    if (std::optional<Verdict> late = blame_straggler(facts))
+      return *std::move(late);
+  if (std::optional<Verdict> verdict = blame_unknown(facts))
+    return *std::move(verdict);
+  if (std::optional<Verdict> verdict = call_stuck(facts))
+    return *std::move(verdict);
   return call_inconclusive(facts);
+}
+
+// Faults that the verdict does not explain: a rule applies to other ranks, too.
+// What one rule finds is no consequence of what another does, for each names
+// only the ends of chains of waits; but where calls differ, any rank that they
+// concern may have stopped because of that.
+void add_further_faults(const Case& facts, Verdict& verdict) {
+  if (verdict.culprits.empty() || !verdict.stands() ||
+      verdict.kind == VerdictKind::kStraggler)
+    return;
+  std::vector<Rank> named = verdict.culprits;
+  std::vector<Rank> concerned;
+  for (const Divergence& divergence : facts.divergences)
+    concerned.insert(concerned.end(), divergence.disagreement.suspects.begin(),
+                     divergence.disagreement.suspects.end());
+  for (const auto rule :
+       {blame_divergence, blame_idle, blame_device, blame_unknown}) {
+    std::optional<Verdict> found = rule(facts);
+    if (!found || found->culprits.empty() || found->kind == verdict.kind ||
+        found->kind == VerdictKind::kInconclusive)
+      continue;
+    const bool divergence = rule == blame_divergence;
+    if (std::ranges::any_of(found->culprits, [&](Rank rank) {
+          return std::ranges::count(named, rank) > 0 ||
+                 (!divergence && std::ranges::count(concerned, rank) > 0);
+        }))
+      continue;
+    named.insert(named.end(), found->culprits.begin(), found->culprits.end());
+    verdict.also.push_back({found->kind, std::move(found->culprits),
+                            std::move(found->summary),
+                            std::move(found->evidence)});
+  }
 }
 
 // The state of each rank of the world, given the verdict.
@@ -75,6 +119,9 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
     }
     if (std::ranges::binary_search(verdict.culprits, rank))
       one.state = traits(verdict.kind).culprits;
+    for (const FurtherFault& other : verdict.also)
+      if (std::ranges::binary_search(other.culprits, rank))
+        one.state = traits(other.kind).culprits;
     all.push_back(std::move(one));
   }
   return all;
@@ -85,6 +132,7 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
 Verdict diagnose(const Matching& matching, const Context& context) {
   const Case facts(matching, context);
   Verdict verdict = judge(facts);
+  add_further_faults(facts, verdict);
   verdict.pending = matching.any_pending();
   verdict.why = prove(facts, verdict);
   if (verdict.confidence == Confidence::kCertain && !is_proven(verdict))

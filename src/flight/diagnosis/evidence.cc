@@ -243,23 +243,76 @@ bool usually_waits(const Case& facts, const Wait& wait) {
   return past_of(facts, wait.group, 1).waiting > 0.5;
 }
 
+bool just_begun(const Case& facts, const Wait& wait) {
+  bool known = false;
+  std::int64_t longest = 0;
+  for (const Wait::Waiter& waiter : wait.waiting) {
+    const RankDump& dump = *facts.job.find(facts.graph.world[waiter.rank]);
+    const std::size_t place = place_in_job(facts, waiter.rank);
+    known = known || dump.entries.state(waiter.unit) == State::kStarted;
+    longest = std::max(
+        longest, elapsed(created(facts, waiter), facts.matching.latest(place)));
+  }
+  return known && longest <= 20 * kWatchdogPoll;
+}
+
+namespace {
+
+// Dumps of active work only tell nothing of the past. All that is left is that
+// they agree, and that few ranks keep all the others.
+bool stands_without_past(const Case& facts,
+                         const std::vector<std::uint32_t>& absent) {
+  if (facts.motion.early_count + facts.motion.lagging_count > 0 ||
+      absent.size() * 8 > facts.graph.world.size() + 7)
+    return false;
+  for (const RankDump& dump : facts.job.ranks) {
+    const std::uint32_t rank = facts.graph.place(dump.rank);
+    if (dump.complete && facts.graph.idle(rank) &&
+        !std::ranges::binary_search(absent, rank))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool stands(const Case& facts, const Wait& wait,
             const std::vector<std::uint32_t>& absent) {
   if (facts.motion.gave_up || lasted(facts, wait))
     return true;
-  // Few signs of life are those of ranks that dumped early.
-  double rare = facts.motion.silent;
-  if (rare > kRare && !wait.transfer && !wait.absent.empty())
-    rare =
-        std::min(rare, past_of(facts, wait.group, wait.absent.size()).absent);
-  for (const std::uint32_t rank : absent)
-    if (rare > kRare)
-      rare = std::min(rare, usually_idle(facts, rank));
-  // Gloo records no times at which operations end, and less is known of it.
+  if (just_begun(facts, wait))
+    return false;
+  // Who waits there and is alive came just before.
+  if (std::ranges::any_of(wait.waiting, [&](const Wait::Waiter& waiter) {
+        return facts.motion.alive[place_in_job(facts, waiter.rank)] != 0;
+      }))
+    return false;
   const Wait::Waiter& waiter = wait.waiting[0];
   const Entry entry =
       facts.job.find(facts.graph.world[waiter.rank])->entries[waiter.entry];
-  return rare <= (facts.matching.completes(entry) ? kRare : kRareInGloo);
+  const bool completes = facts.matching.completes(entry);
+  const Lane* const lane =
+      facts.matching.lane(wait.group, facts.graph.world[waiter.rank]);
+  if (completes && facts.motion.longest_ns == 0 && lane != nullptr &&
+      lane->only_active)
+    return stands_without_past(facts, absent);
+  // Few signs of life are those of ranks that dumped early.
+  double rare = facts.motion.silent;
+  // That a dump is earlier than others is common where a job moves.
+  const bool early = std::ranges::any_of(absent, [&](std::uint32_t rank) {
+    return facts.motion.early[place_in_job(facts, rank)] != 0;
+  });
+  if (rare > kRare && !early && !wait.transfer && !wait.absent.empty())
+    rare =
+        std::min(rare, past_of(facts, wait.group, wait.absent.size()).absent);
+  for (const std::uint32_t rank : absent)
+    if (rare > kRare && !early)
+      rare = std::min(rare, usually_idle(facts, rank));
+  // Gloo records no times at which operations end, and less is known of it.
+  // That several stop at once is rarer than that one does.
+  const auto several =
+      static_cast<double>(std::max<std::size_t>(1, absent.size()));
+  return rare * several <= (completes ? kRare : kRareInGloo);
 }
 
 namespace {

@@ -28,6 +28,9 @@ bool lasted(const Case& facts, const Wait& wait);
 // idle while the others wait; they may be empty.
 bool stands(const Case& facts, const Wait& wait,
             const std::vector<std::uint32_t>& absent);
+// Whether the dumps show that it has not lasted: a started operation is seen to
+// be so at the moment of the dump.
+bool just_begun(const Case& facts, const Wait& wait);
 // Whether a moving job is found with all members of the group in an operation
 // more often than not.
 bool usually_waits(const Case& facts, const Wait& wait);

@@ -107,9 +107,9 @@ class Finder {
     lagging_.resize(ranks);
     find_longest();
     find_life();
+    align_clocks();
     compare_groups();
     compare_transfers();
-    align_clocks();
     count();
     return std::move(motion_);
   }
@@ -131,6 +131,13 @@ class Finder {
   void find_life() {
     for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
       const RankDump& dump = job_.ranks[rank];
+      for (const Transfer& transfer : matching_.transfers(rank))
+        if (!transfer.done) {
+          motion_.gave_up |=
+              dump.entries.retired(transfer.closing) &&
+              matching_.completes(dump.entries[transfer.closing]);
+          break;  // the oldest fails first
+        }
       if (longest_[rank] <= 0)
         continue;
       const auto see = [&](std::uint32_t entry) {
@@ -162,28 +169,58 @@ class Finder {
   }
 
   // Gloo does not tell what is done from what failed, but nobody goes on after
-  // a failure.
+  // a failure. A dump of active work only lists nothing that is done, so that
+  // what comes before its oldest operation is.
   std::int64_t last_finished(GroupId group) const {
     std::int64_t finished = matching_.last_finished(group);
-    for (const Lane& lane : matching_.lanes(group))
+    const auto needs_all = [&](const Lane& lane, const Slot& slot) {
+      return matching_.operation(lane.dump->entries.call(slot.entry))
+          .needs_all();
+    };
+    bool all_need_all = true;
+    std::int64_t active = finished;
+    for (const Lane& lane : matching_.lanes(group)) {
       for (std::size_t i = lane.slots.size(); i-- > 1;) {
         const Slot& slot = lane.slots[i - 1];
         if (slot.sequence <= finished)
           break;
-        const Entry entry = lane.dump->entries[slot.closing];
-        if (!slot.done || matching_.completes(entry) ||
-            !matching_.operation(entry.call).needs_all())
+        if (!slot.done ||
+            matching_.completes(lane.dump->entries[slot.closing]) ||
+            !needs_all(lane, slot))
           continue;
         finished = slot.sequence;
         break;
       }
-    return finished;
+      if (!lane.only_active || !lane.bounded || lane.slots.empty())
+        continue;
+      for (const Slot& slot : lane.slots)
+        all_need_all &= needs_all(lane, slot);
+      active = std::max(active, lane.slots.front().sequence - 1);
+    }
+    return all_need_all ? std::max(finished, active) : finished;
   }
 
   void compare_groups() {
     for (std::uint32_t g = 0; g < job_.groups.size(); ++g) {
       const std::int64_t finished =
           motion_.finished.emplace_back(last_finished({g}));
+      // When the first watchdog noticed its end, and how far others are.
+      std::int64_t ended = 0;
+      std::int64_t ahead = finished;
+      for (const Lane& lane : matching_.lanes({g})) {
+        if (lane.dump == nullptr)
+          continue;
+        ahead = std::max(ahead, lane.last_enqueued);
+        const Slot* const slot = lane.find(finished);
+        if (slot == nullptr || !slot->done)
+          continue;
+        const std::int64_t own = lane.dump->entries.completed(slot->closing);
+        if (own != 0) {
+          const std::int64_t time =
+              elapsed(motion_.offsets[place_of(lane)], own);
+          ended = ended == 0 ? time : std::min(ended, time);
+        }
+      }
       for (const Lane& lane : matching_.lanes({g})) {
         if (lane.dump == nullptr || !lane.dump->complete || !lane.bounded)
           continue;
@@ -193,8 +230,15 @@ class Finder {
           motion_.older[rank] = 1;
         if (pending != nullptr && pending->sequence < finished)
           motion_.early[rank] = 1;
-        if (pending != nullptr && pending->sequence == finished)
-          lagging_[rank] = 1;
+        if (pending == nullptr || pending->sequence != finished)
+          continue;
+        lagging_[rank] = 1;
+        // A device that is stuck does not keep its host from going on, unless
+        // that waits for it; a rank that raised shows nothing later.
+        if (lane.last_enqueued == finished && ahead > finished && ended != 0 &&
+            elapsed(ended, elapsed(motion_.offsets[rank],
+                                   matching_.latest(rank))) <= kWatchdogPoll)
+          motion_.early[rank] = 1;
       }
     }
   }

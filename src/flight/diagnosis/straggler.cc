@@ -15,9 +15,11 @@ namespace {
 
 constexpr std::size_t kFewestOperations = 10;
 constexpr double kLeastDelay = 10e6;  // ns; healthy ranks are within 7 ms
-constexpr double kClearSkew = 500e6;  // ns
+// Two watchdogs see one end at most a poll apart.
+constexpr double kClearSkew = 1.5 * kWatchdogPoll;
 constexpr double kMostlyLast = 0.7;
 constexpr double kTimesTheNext = 3;
+constexpr double kByChance = 1e-3;
 // Of the usual time between operations: ranks of a slow job differ by more.
 constexpr double kLeastPart = 0.05;
 
@@ -110,9 +112,24 @@ std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
   return found;
 }
 
+// At most how probable it is that one of `candidates` ranks is last so often by
+// chance (Chernoff's bound).
+double by_chance(const Lateness& late, std::size_t members,
+                 std::size_t candidates) {
+  const double share = 1.0 / static_cast<double>(members);
+  const double part = late.last;
+  if (part <= share)
+    return 1;
+  double distance = part * std::log(part / share);
+  if (part < 1)
+    distance += (1 - part) * std::log((1 - part) / (1 - share));
+  return static_cast<double>(candidates) *
+         std::exp(-static_cast<double>(late.operations) * distance);
+}
+
 // The rank that is clearly last in a group, if there is one.
 std::optional<Rank> last_of(const std::map<Rank, Lateness>& group,
-                            double least_delay) {
+                            double least_delay, std::size_t candidates) {
   const Rank* worst = nullptr;
   double most = 0;
   double next = 0;
@@ -126,7 +143,8 @@ std::optional<Rank> last_of(const std::map<Rank, Lateness>& group,
     }
   }
   if (worst == nullptr || most < least_delay || most < kTimesTheNext * next ||
-      group.at(*worst).last < kMostlyLast)
+      group.at(*worst).last < kMostlyLast ||
+      by_chance(group.at(*worst), group.size(), candidates) > kByChance)
     return std::nullopt;
   return *worst;
 }
@@ -147,7 +165,8 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       kLeastDelay, kLeastPart * static_cast<double>(facts.motion.gap_ns));
   for (std::uint32_t g = 0; g < facts.job.groups.size(); ++g) {
     const std::map<Rank, Lateness> late = lateness_in(facts, {g});
-    const std::optional<Rank> last = last_of(late, least_delay);
+    const std::optional<Rank> last =
+        last_of(late, least_delay, facts.graph.world.size());
     for (const auto& [rank, one] : late) {
       Seen& all = seen[rank];
       ++all.groups;
@@ -175,7 +194,7 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   // If many ranks are late, the clocks are wrong, not the ranks.
   if (worst == nullptr ||
       (verdict.culprits.size() > 1 &&
-       verdict.culprits.size() * 8 > facts.graph.world.size()))
+       verdict.culprits.size() * 16 > facts.graph.world.size()))
     return std::nullopt;
   verdict.kind = VerdictKind::kStraggler;
   verdict.confidence = Confidence::kLikely;

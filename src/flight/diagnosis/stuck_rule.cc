@@ -24,7 +24,9 @@ std::optional<Verdict> call_stuck(const Case& facts) {
   verdict.confidence = Confidence::kLikely;
   add_waiting(facts, *stuck, verdict);
   // A job that moves can be in one operation on all ranks, too.
-  const bool still = stands(facts, *stuck, {});
+  const bool still = facts.motion.longest_ns > 0 || facts.motion.gave_up
+                         ? stands(facts, *stuck, {})
+                         : lasted(facts, *stuck);
   verdict.kind =
       still ? VerdictKind::kAllJoinedStuck : VerdictKind::kInconclusive;
   if (!still)

@@ -109,6 +109,14 @@ struct Proof {
   bool supported = false;
 };
 
+// An independent second fault.
+struct FurtherFault {
+  VerdictKind kind = VerdictKind::kHealthy;
+  std::vector<Rank> culprits;
+  std::string summary;
+  std::vector<Evidence> evidence;
+};
+
 struct Verdict {
   VerdictKind kind = VerdictKind::kHealthy;
   Confidence confidence = Confidence::kCertain;
@@ -119,6 +127,7 @@ struct Verdict {
   std::string operation;
   std::optional<std::int64_t> sequence;
   std::vector<Evidence> evidence;
+  std::vector<FurtherFault> also;
   std::vector<Proof> why;         // of the first culprits, in their order
   std::vector<RankStatus> ranks;  // one for each of Job::world()
   std::vector<Finding> findings;  // further ones, and those of the job

@@ -58,6 +58,19 @@ void write_hosts(const Job& job, const Verdict& verdict, JsonWriter& json) {
   json.array("hosts", hosts, std::identity());
 }
 
+void write_evidence(const Job& job, const std::vector<Evidence>& all,
+                    JsonWriter& json) {
+  json.array("evidence");
+  for (const Evidence& evidence : all) {
+    json.object();
+    json.field("rank", evidence.rank.value);
+    json.field("role", role_name(evidence.role));
+    write_entry_at("entry", job, evidence.rank, evidence.entry, json);
+    json.end();
+  }
+  json.end();
+}
+
 void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
   json.object("verdict");
   json.field("kind", kind_name(verdict.kind));
@@ -72,6 +85,16 @@ void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
   write_text_or_null("operation", verdict.operation, json);
   json.field("sequence", verdict.sequence);
   json.field("pending", verdict.pending);
+  json.array("also");
+  for (const FurtherFault& other : verdict.also) {
+    json.object();
+    json.field("kind", kind_name(other.kind));
+    json.array("culprits", other.culprits, &Rank::value);
+    json.field("summary", other.summary);
+    write_evidence(job, other.evidence, json);
+    json.end();
+  }
+  json.end();
   json.array("why");
   for (const Proof& proof : verdict.why) {
     json.object();
@@ -86,15 +109,7 @@ void write_verdict(const Job& job, const Verdict& verdict, JsonWriter& json) {
     json.end();
   }
   json.end();
-  json.array("evidence");
-  for (const Evidence& evidence : verdict.evidence) {
-    json.object();
-    json.field("rank", evidence.rank.value);
-    json.field("role", role_name(evidence.role));
-    write_entry_at("entry", job, evidence.rank, evidence.entry, json);
-    json.end();
-  }
-  json.end();
+  write_evidence(job, verdict.evidence, json);
   json.end();
 }
 

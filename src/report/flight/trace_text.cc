@@ -421,6 +421,10 @@ void write_trace(const Job& job, const Verdict& verdict,
       "{}  {}\n", terminal.styled(headline_style(kind.severity), head),
       wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
               head.size() + 2, terminal.width, head.size() + 2));
+  for (const FurtherFault& other : verdict.also)
+    out += fmt::format("      {}\n",
+                       wrapped("and " + escape_for_terminal(other.summary), 6,
+                               terminal.width, 6));
   out += "\n";
   write_rank_rows(job, verdict, options.all, terminal, out);
   if (const std::string hosts = culprit_hosts_text(job, verdict);

@@ -81,6 +81,38 @@ TEST_P(Corpus, IsDiagnosedRight) {
 INSTANTIATE_TEST_SUITE_P(Flight, Corpus, testing::ValuesIn(folders("flight")),
                          [](const auto& tested) { return tested.param; });
 
+// Real jobs of 8 ranks with one fault or two, or none, dumped at any moment.
+class RealJobs : public testing::TestWithParam<std::string> {};
+
+TEST_P(RealJobs, AreDiagnosedRightWithTheirSecondFault) {
+  const std::string folder = "flight_real/" + GetParam();
+  const std::vector<std::string> paths = {std::string(TEST_DATA) + "/" +
+                                          folder};
+  const Result<Job> job = load_job(paths, {}, {.threads = 1});
+  ASSERT_TRUE(job);
+  const Verdict verdict = diagnose(Matching(*job));
+  const nlohmann::json truth = truth_of(folder);
+  EXPECT_TRUE(agrees(verdict, truth))
+      << kind_name(verdict.kind) << " "
+      << testing::PrintToString(culprits_of(verdict)) << ": "
+      << verdict.summary;
+  if (!truth.contains("also_fault")) {
+    EXPECT_TRUE(verdict.also.empty());
+    return;
+  }
+  ASSERT_EQ(verdict.also.size(), 1);
+  EXPECT_EQ(kind_name(verdict.also[0].kind), truth["also_fault"]["kind"]);
+  std::vector<int> ranks;
+  for (const Rank rank : verdict.also[0].culprits)
+    ranks.push_back(rank.value);
+  EXPECT_EQ(ranks, truth["also_fault"]["culprits"].get<std::vector<int>>());
+  EXPECT_FALSE(verdict.also[0].evidence.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Flight, RealJobs,
+                         testing::ValuesIn(folders("flight_real")),
+                         [](const auto& tested) { return tested.param; });
+
 // Jobs that ran while each rank dumped, at its own moment.
 class MovingCorpus : public testing::TestWithParam<std::string> {};
 

@@ -203,7 +203,16 @@ TEST(Replay, HasNothingToSayOfWhoIsNotAccused) {
 }
 
 TEST(Replay, DiagnoseAddsIt) {
-  const Job job = one_missing();
+  // Its watchdog gave up, so that it is not just in progress.
+  MadeEntry given_up = waits(2);
+  given_up.retired = true;
+  const Job job = JobMaker()
+                      .group("0", {0, 1, 2, 3})
+                      .rank(0, {{1}, given_up, waits(3)})
+                      .rank(1, {{1}, waits(2), waits(3)})
+                      .rank(2, {{1}})
+                      .rank(3, {{1}, waits(2)})
+                      .job();
   const Verdict verdict = diagnose(Matching(job));
   ASSERT_EQ(verdict.why.size(), 1);
   EXPECT_TRUE(verdict.why[0].supported);

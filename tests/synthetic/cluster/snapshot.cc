@@ -509,8 +509,10 @@ Snapshot make_snapshot(std::size_t index) {
     setting.run.slow_ns = setting.program.compute_ns * random.between(2, 8);
     setting.run.late_rank = plan->late_rank;
     // Of its step, from an eighth to twice as long.
-    setting.run.late_ns = setting.program.compute_ns * setting.program.layers *
-                          random.between(2, 20) / 8;
+    setting.run.late_ns =
+        std::max(setting.program.compute_ns * setting.program.layers *
+                     random.between(2, 20) / 8,
+                 random.between(20, 90) * 1'000'000);
     const Ran ran = run_program(program, setting.run);
     if (ran.hung != !made.moving || !strike(ran, *plan))
       continue;
