@@ -15,6 +15,18 @@ Result<std::optional<SecretKey>> load_key(
   return std::nullopt;
 }
 
+// Everything but PATH.
+void add_source_options(CommandArguments& arguments,
+                        CheckpointOptions& options) {
+  arguments.option("--rank", options.rank, "N",
+                   "Only the file of this rank in a folder of checkpoint_N.pt");
+  arguments.option("--plugin", options.plugins, "FILE",
+                   "A shared library with stream transforms; its code is run");
+  arguments.option("--key-file", options.key_file, "FILE",
+                   "File with the key of encrypted items (default: "
+                   "$POSTFLIGHT_KEY)");
+}
+
 }  // namespace
 
 Result<Checkpoint> CheckpointOptions::open(const Session& session) const {
@@ -30,13 +42,17 @@ void add_checkpoint_options(CommandArguments& arguments,
       .positional("PATH", options.path,
                   "A checkpoint: a file, a folder, or - for standard input")
       .required();
-  arguments.option("--rank", options.rank, "N",
-                   "Only the file of this rank in a folder of checkpoint_N.pt");
-  arguments.option("--plugin", options.plugins, "FILE",
-                   "A shared library with stream transforms; its code is run");
-  arguments.option("--key-file", options.key_file, "FILE",
-                   "File with the key of encrypted items (default: "
-                   "$POSTFLIGHT_KEY)");
+  add_source_options(arguments, options);
+}
+
+void add_checkpoint_options(CommandArguments& arguments,
+                            CheckpointOptions& options,
+                            std::vector<std::string>& paths) {
+  arguments
+      .positional("PATH", paths,
+                  "Checkpoints: files, folders, or - for standard input")
+      .required();
+  add_source_options(arguments, options);
 }
 
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options) {

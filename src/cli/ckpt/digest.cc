@@ -1,12 +1,21 @@
 #include <memory>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "base/escape.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
 
 namespace postflight {
 namespace {
 
-Result<Exit> run(const CheckpointOptions& options, Session& session) {
+struct DigestCommandOptions : CheckpointOptions {
+  std::vector<std::string> paths;
+};
+
+Result<Exit> digest_one(const CheckpointOptions& options, Session& session) {
   const KeyFilter filter = TRY(options.filter());
   const Checkpoint checkpoint = TRY(options.open(session));
   const std::vector<std::uint32_t> nodes =
@@ -27,6 +36,29 @@ Result<Exit> run(const CheckpointOptions& options, Session& session) {
   return exit_for(report.findings());
 }
 
+// With several, each has a heading, and the first error ends nothing.
+Result<Exit> run(const DigestCommandOptions& options, Session& session) {
+  CheckpointOptions one = options;
+  Exit worst = Exit::kWell;
+  for (const std::string& path : options.paths) {
+    one.path = path;
+    const bool several = options.paths.size() > 1;
+    if (several && !session.options().json)
+      session.print(fmt::format("{}{}:\n",
+                                &path == &options.paths.front() ? "" : "\n",
+                                escape_for_terminal(path)));
+    Result<Exit> shown = digest_one(one, session);
+    if (!several)
+      return shown;
+    if (!shown)
+      session.complain(shown.error());
+    const Exit exit = shown.value_or(Exit::kCouldNotLook);
+    if (worst != Exit::kFound && exit != Exit::kWell)
+      worst = exit;
+  }
+  return worst;
+}
+
 }  // namespace
 
 Command ckpt_digest_command() {
@@ -43,8 +75,8 @@ Command ckpt_digest_command() {
                    {"postflight ckpt digest --json ckpt/ --rank 3",
                     "one rank, for a program"}},
       .declare = [](CommandArguments& arguments) {
-        const auto options = std::make_shared<CheckpointOptions>();
-        add_checkpoint_options(arguments, *options);
+        const auto options = std::make_shared<DigestCommandOptions>();
+        add_checkpoint_options(arguments, *options, options->paths);
         add_key_options(arguments, *options);
         add_threads_option(arguments);
         return [options](Session& session) { return run(*options, session); };

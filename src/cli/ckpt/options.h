@@ -30,6 +30,10 @@ struct CheckpointOptions {
 
 void add_checkpoint_options(CommandArguments& arguments,
                             CheckpointOptions& options);
+// The same for a command that takes several checkpoints.
+void add_checkpoint_options(CommandArguments& arguments,
+                            CheckpointOptions& options,
+                            std::vector<std::string>& paths);
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options);
 void add_threads_option(CommandArguments& arguments);
 
