@@ -15,6 +15,7 @@ struct ReportOptions {
   std::vector<std::string> files;
   std::string format = "text";
   std::size_t top = 15;
+  bool all = false;
   bool no_phases = false;
 };
 
@@ -35,6 +36,7 @@ Exit run(const ReportOptions& options, Session& session) {
              {.files = read.files,
               .terminal = session.terminal(),
               .top = options.top,
+              .all = options.all,
               .phases = !options.no_phases},
              out);
   return read.problems.empty() ? exit_for(read.profile.findings) : Exit::kFound;
@@ -71,6 +73,9 @@ Command profile_report_command() {
             .one_of(names);
         arguments.option("--top", options->top, "N", "Functions shown (15)")
             .between(1, 100'000);
+        arguments.flag("--all", options->all,
+                       "Show internals of Python, torch and imports, and "
+                       "threads that only wait");
         arguments.flag("--no-phases", options->no_phases,
                        "Collapsed: omit the phase before the frames");
         return [options](Session& session) { return run(*options, session); };

@@ -83,7 +83,8 @@ ProfileSummary summarise(const Profile& profile) {
   std::map<std::int32_t, Spent> by_rank;
   std::map<std::int32_t, std::set<std::uint32_t>> threads;
   for (const ProfileSample& sample : profile.samples) {
-    const Spent spent = {sample.weight_ns, 1, sample.system_ns};
+    const Spent spent = {sample.weight_ns, 1, sample.system_ns,
+                         sample.flags.waiting ? sample.weight_ns : 0};
     summary.spent.add(spent);
     if (sample.flags.waiting)
       summary.waiting.add(spent);

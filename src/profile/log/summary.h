@@ -11,12 +11,14 @@ namespace postflight {
 struct Spent {
   std::uint64_t ns = 0;
   std::uint64_t samples = 0;
-  std::uint64_t system_ns = 0;  // of ns, CPU time in the kernel
+  std::uint64_t system_ns = 0;   // of ns, CPU time in the kernel
+  std::uint64_t waiting_ns = 0;  // of ns, while the thread was not running
 
   void add(const Spent& more) {
     ns += more.ns;
     samples += more.samples;
     system_ns += more.system_ns;
+    waiting_ns += more.waiting_ns;
   }
   bool operator==(const Spent&) const = default;
 };

@@ -19,6 +19,9 @@ struct ProfileReportOptions {
   std::vector<std::string> files = {};
   Terminal terminal = {};
   std::size_t top = 15;  // text: functions shown
+  // text: also what the standard library, torch and imports do inside, and
+  // threads that only wait
+  bool all = false;
   bool phases = true;    // collapsed: the phase as outermost frame
 };
 

@@ -1,4 +1,5 @@
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -71,11 +72,20 @@ void write_one(const Profile& profile, std::string_view name,
 void write_profile_speedscope(const Profile& profile,
                               const ProfileReportOptions& options,
                               Output& out) {
+  // A thread has several numbers if its name or its program changed; it is
+  // shown by the last of them.
+  std::map<std::tuple<std::int32_t, pid_t, pid_t>, std::uint32_t> last;
+  const auto identity = [&](std::uint32_t number) {
+    const ProfileThread& thread = profile.threads[number];
+    return std::tuple(thread.rank, thread.pid, thread.tid);
+  };
+  for (std::uint32_t i = 0; i < profile.threads.size(); ++i)
+    last[identity(i)] = i;
   std::map<std::pair<std::uint32_t, std::uint32_t>,
            std::vector<const ProfileSample*>>
       parts;
   for (const ProfileSample& sample : profile.samples)
-    parts[{sample.thread, sample.phase}].push_back(&sample);
+    parts[{last[identity(sample.thread)], sample.phase}].push_back(&sample);
   JsonWriter json(out);
   json.object();
   json.field("$schema", "https://www.speedscope.app/file-format-schema.json");

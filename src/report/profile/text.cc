@@ -11,6 +11,7 @@
 #include "base/display_width.h"
 #include "base/escape.h"
 #include "base/units.h"
+#include "profile/log/folding.h"
 #include "report/finding_text.h"
 #include "report/profile/report.h"
 
@@ -46,6 +47,17 @@ std::string shortened(std::string text, std::size_t most) {
 
 std::string file_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// "torch 2.1 s, numpy 400 ms": the modules whose import took longest.
+std::string costliest(const std::vector<ImportTime>& imports) {
+  constexpr std::size_t kMostModules = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(imports.size(), kMostModules); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ",
+                        escape_for_terminal(imports[i].module),
+                        duration(imports[i].ns));
+  return text;
 }
 
 std::string place(const Profile& profile, const FunctionTime& function) {
@@ -102,16 +114,28 @@ void write_idleness(const Profile& profile, const ProfileSummary& summary,
 }
 
 void write_functions(const Profile& profile, const ProfileSummary& summary,
+                     const std::vector<ImportTime>& imports,
                      const ProfileReportOptions& options, Output& out) {
-  out += "\n     self    total  function\n";
+  const bool waits = summary.waiting.samples != 0;
+  out += waits ? "\n     self    total  waiting  function\n"
+               : "\n     self    total  function\n";
   const std::size_t count = std::min(options.top, summary.functions.size());
   for (std::size_t i = 0; i < count; ++i) {
     const FunctionTime& function = summary.functions[i];
-    std::string line = fmt::format(
-        "  {:>7}  {:>7}  {}", share(function.self.ns, summary.spent.ns),
-        share(function.total.ns, summary.spent.ns),
-        escape_for_terminal(profile.texts[function.name]));
-    if (const std::string where = place(profile, function); !where.empty())
+    const std::string& name = profile.texts[function.name];
+    std::string line =
+        fmt::format("  {:>7}  {:>7}", share(function.self.ns, summary.spent.ns),
+                    share(function.total.ns, summary.spent.ns));
+    // The share of the whole in which it waited itself.
+    if (waits)
+      line += fmt::format("  {:>7}",
+                          share(function.self.waiting_ns, summary.spent.ns));
+    line += "  " + escape_for_terminal(name);
+    const bool is_import =
+        function.kind == FrameKind::kMarker && name == kImportFrame;
+    const std::string where =
+        is_import ? costliest(imports) : place(profile, function);
+    if (!where.empty())
       line += "  " + options.terminal.styled(Style::kDim, where);
     out += line + "\n";
   }
@@ -211,8 +235,11 @@ void write_conditions(const Profile& profile, Output& out) {
 
 }  // namespace
 
-void write_profile_text(const Profile& profile,
+void write_profile_text(const Profile& whole,
                         const ProfileReportOptions& options, Output& out) {
+  const FoldedProfile folded =
+      options.all ? FoldedProfile{.profile = whole} : fold(whole);
+  const Profile& profile = folded.profile;
   const ProfileSummary summary = summarise(profile);
   const Terminal& terminal = options.terminal;
   out += terminal.styled(Style::kBold, headline(profile, summary)) + "\n";
@@ -224,7 +251,11 @@ void write_profile_text(const Profile& profile,
     if (summary.spent.system_ns != 0)
       out += fmt::format("  in the kernel  {}\n",
                          share(summary.spent.system_ns, summary.spent.ns));
-    write_functions(profile, summary, options, out);
+    if (folded.idle_threads != 0)
+      out += fmt::format(
+          "  idle     {} threads that only waited are left out (--all)\n",
+          folded.idle_threads);
+    write_functions(profile, summary, folded.imports, options, out);
     write_phases(profile, summary, out);
     write_ranks(summary, out);
   }

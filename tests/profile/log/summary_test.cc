@@ -27,8 +27,8 @@ TEST(ProfileSummary, CountsRecursionOnceAndFindsTheHottestLine) {
        .flags = {.waiting = true}}};
 
   const ProfileSummary summary = summarise(builder.profile());
-  EXPECT_EQ(summary.spent, (Spent{45, 3}));
-  EXPECT_EQ(summary.waiting, (Spent{5, 1}));
+  EXPECT_EQ(summary.spent, (Spent{45, 3, 0, 5}));
+  EXPECT_EQ(summary.waiting, (Spent{5, 1, 0, 5}));
   ASSERT_EQ(summary.functions.size(), 2U);
   const FunctionTime& g = summary.functions[0];
   EXPECT_EQ(builder.profile().texts[g.name], "g");
@@ -36,14 +36,14 @@ TEST(ProfileSummary, CountsRecursionOnceAndFindsTheHottestLine) {
   EXPECT_EQ(g.self, (Spent{40, 2}));
   EXPECT_EQ(g.total, (Spent{40, 2}));
   const FunctionTime& f = summary.functions[1];
-  EXPECT_EQ(f.self, (Spent{5, 1}));
-  EXPECT_EQ(f.total, (Spent{45, 3}));
+  EXPECT_EQ(f.self, (Spent{5, 1, 0, 5}));
+  EXPECT_EQ(f.total, (Spent{45, 3, 0, 5}));
   ASSERT_EQ(summary.phases.size(), 2U);
   EXPECT_EQ(summary.phases[0].phase, phase);
   EXPECT_EQ(summary.phases[0].spent, (Spent{30, 1}));
   ASSERT_EQ(summary.ranks.size(), 2U);
   EXPECT_EQ(summary.ranks[1].rank, 1);
-  EXPECT_EQ(summary.ranks[1].spent, (Spent{35, 2}));
+  EXPECT_EQ(summary.ranks[1].spent, (Spent{35, 2, 0, 5}));
 }
 
 }  // namespace

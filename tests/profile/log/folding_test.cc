@@ -1,0 +1,78 @@
+#include "profile/log/folding.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace postflight {
+namespace {
+
+class FoldingTest : public ::testing::Test {
+ protected:
+  // A stack of "name@file", the outermost first.
+  std::uint32_t stack(const std::vector<std::string>& frames) {
+    std::uint32_t at = 0;
+    for (const std::string& frame : frames) {
+      const std::size_t middle = frame.find('@');
+      at = builder_.stack(
+          at, builder_.frame({FrameKind::kPython,
+                              builder_.text(frame.substr(0, middle)),
+                              builder_.text(frame.substr(middle + 1)), 1}));
+    }
+    return at;
+  }
+  std::string shown(const Profile& profile, std::uint32_t at) {
+    std::string text;
+    for (; at != 0; at = profile.stacks[at].parent)
+      text = profile.texts[profile.frames[profile.stacks[at].frame].name] +
+             (text.empty() ? "" : " ") + text;
+    return text;
+  }
+
+  ProfileBuilder builder_;
+};
+
+TEST_F(FoldingTest, GivesInternalsToTheirCallersAndImportsOneFrame) {
+  builder_.thread({.pid = 1, .tid = 1});
+  const std::string importlib = "_find_and_load@<frozen importlib._bootstrap>";
+  const std::vector<std::vector<std::string>> stacks = {
+      {"f@a.py", "dumps@/usr/lib/python3.11/json/__init__.py"},
+      {"f@a.py", "sort@/usr/lib/python3.11/heapq.py", "key@a.py"},
+      {"f@a.py", "call@/x/site-packages/torch/nn/module.py", "g@b.py"},
+      {"f@a.py", "h@/x/site-packages/numpy/core.py"},
+      {"run@/usr/lib/python3.11/threading.py", "f@a.py"},
+      {"main@a.py", importlib, "<module>@/x/site-packages/torch/__init__.py",
+       importlib, "<module>@/usr/lib/python3.11/json/__init__.py"},
+      {"main@a.py", importlib}};
+  for (const auto& frames : stacks)
+    builder_.profile().samples.push_back(
+        {.weight_ns = 5, .stack = stack(frames)});
+  const FoldedProfile folded = fold(builder_.profile());
+  std::vector<std::string> seen;
+  for (const ProfileSample& sample : folded.profile.samples)
+    seen.push_back(shown(folded.profile, sample.stack));
+  EXPECT_EQ(seen, (std::vector<std::string>{"f", "f key", "f g", "f h", "run f",
+                                            "main import", "main import"}));
+  ASSERT_EQ(folded.imports.size(), 1U);
+  EXPECT_EQ(folded.imports[0].module, "torch");
+  EXPECT_EQ(folded.imports[0].ns, 5U);
+}
+
+TEST_F(FoldingTest, LeavesThreadsOutThatOnlyWait) {
+  const std::uint32_t main = builder_.thread({.pid = 1, .tid = 1});
+  const std::uint32_t worker = builder_.thread({.pid = 1, .tid = 2});
+  const std::uint32_t busy = builder_.thread({.pid = 1, .tid = 3});
+  for (int i = 0; i < 100; ++i)
+    for (const std::uint32_t thread : {main, worker, busy})
+      builder_.profile().samples.push_back(
+          {.weight_ns = 1'000,
+           .thread = thread,
+           .flags = {.waiting = thread != busy || i < 50}});
+  const FoldedProfile folded = fold(builder_.profile());
+  EXPECT_EQ(folded.idle_threads, 1U);
+  EXPECT_EQ(folded.profile.samples.size(), 200U);
+  for (const ProfileSample& sample : folded.profile.samples)
+    EXPECT_NE(sample.thread, worker);
+}
+
+}  // namespace
+}  // namespace postflight
