@@ -190,10 +190,8 @@ class Auditor {
       if (known.judgement.rule == Rule::kNone)
         continue;
       GlobalUse& use = result_.globals[known.place];
-      if (use.as_value) {
-        use.trust = std::max(use.trust, Trust::kUnknown);
+      if (use.as_value)
         continue;
-      }
       use.trust = Trust::kPlain;
       for (const CallUse& call : result_.calls)
         if (call.callable == name.first)

@@ -10,6 +10,7 @@ Python of every CPython that is found. A pickle must not be SAFE if one of them
 looks up a name that was not reported, calls what is not plain, or changes a
 class or function.
 """
+import _compat_pickle as compat
 import argparse
 import collections
 import concurrent.futures
@@ -497,6 +498,7 @@ def verdicts(program, paths):
 def complaints(answers, names):
     """What a pickle did that was not said."""
     modules = {module for module, _ in names}
+    modules |= {compat.IMPORT_MAPPING.get(module) for module in modules}
     for reader, events, _ in answers:
         for event in events:
             if event[0] == 'name' and tuple(event[1:]) in names:
@@ -512,7 +514,6 @@ def complaints(answers, names):
 
 def renamed(module, name):
     """Names of Python 2 that a reader may have turned into this one."""
-    import _compat_pickle as compat
     found = {old for old, new in compat.NAME_MAPPING.items()
              if new == (module, name)}
     return found | {(old, name) for old, new in compat.IMPORT_MAPPING.items()

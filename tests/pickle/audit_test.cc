@@ -171,6 +171,35 @@ INSTANTIATE_TEST_SUITE_P(
         NameCase{"numpy.dtypes", "EvilDType", Trust::kUnknown},
         NameCase{"builtins", "di", Trust::kUnknown}));
 
+// What torch's weights-only reader allows by itself.
+TEST(Audit, TrustsWhatTorchAllows) {
+  const auto trusted = [](const std::string& module, const std::string& name) {
+    EXPECT_EQ(audited(fmt::format("GLOBAL '{}' '{}' STOP", module, name))
+                  .audit.verdict()
+                  .safety(),
+              Safety::kSafe)
+        << module << " " << name;
+  };
+  const std::vector<std::string> types = {
+      "Double", "Float", "Half", "BFloat16", "Long",
+      "Int",    "Short", "Char", "Byte",     "Bool"};
+  for (const std::string& type : types) {
+    for (const char* const module :
+         {"torch", "torch.cuda", "torch.sparse", "torch.cuda.sparse"})
+      trusted(module, type + "Tensor");
+    trusted("torch", type + "Storage");
+    trusted("torch.cuda", type + "Storage");
+  }
+  for (const char* const name :
+       {"strided", "sparse_coo", "channels_last", "contiguous_format",
+        "preserve_format", "float8_e8m0fnu", "uint7", "per_tensor_affine",
+        "Size", "device", "ComplexFloatStorage", "QUInt4x2Storage"})
+    trusted("torch", name);
+  trusted("torch._tensor", "_rebuild_from_type_v2");
+  trusted("torch.storage", "UntypedStorage");
+  trusted("torch.nn.parameter", "Parameter");
+}
+
 struct EffectCase {
   const char* assembly;
   Safety safety;

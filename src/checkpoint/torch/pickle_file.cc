@@ -10,6 +10,7 @@
 
 #include "checkpoint/torch/container_search.h"
 #include "checkpoint/torch/storage_reference.h"
+#include "pickle/expansion.h"
 #include "pickle/nested.h"
 #include "pickle/readers.h"
 
@@ -264,6 +265,13 @@ void PickleFile::load_stream(const PickleStreams& group,
         is_legacy = is_legacy_magic(read->root.text());
       if (is_legacy)
         storages.meet(machine_, read->root);
+      constexpr std::uint64_t kManyValues = 1'000'000'000;
+      if (expanded_count(read->root) > kManyValues)
+        findings.push_back(
+            {"expands", Severity::kWarning,
+             "values share others so often that to print, compare or copy them "
+             "in Python would never end (billion laughs)",
+             place_of(at)});
       at += read->size;
     } else {
       loaded.bytes = rest;

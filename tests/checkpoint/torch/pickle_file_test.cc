@@ -128,6 +128,17 @@ TEST(PickleFile, LooksIntoATensorThatPython3PickledForPython2) {
   EXPECT_EQ(file->verdict().safety(), Safety::kSafe);
 }
 
+TEST(PickleFile, WarnsOfBillionLaughs) {
+  std::string bytes = "]";
+  for (int i = 0; i < 40; ++i)
+    bytes += "2\x86";
+  const Result<PickleFile> file = read_pickles(bytes + ".");
+  ASSERT_TRUE(file);
+  ASSERT_EQ(file->findings.size(), 1u);
+  EXPECT_EQ(file->findings[0].kind, "expands");
+  EXPECT_TRUE(file->verdict().is_safe());
+}
+
 TEST(PickleFile, DoubtsBytesAfterThePickle) {
   EXPECT_EQ(read_pickles("N.????")->verdict().safety(), Safety::kUnknown);
 }
