@@ -66,7 +66,8 @@ std::optional<Pulse> pulse_of(const Entries& entries, std::int64_t gap_ns) {
   for (std::size_t i = first; i < entries.size(); ++i)
     if (entries.retired(i) && entries.completed(i) != 0 &&
         entries.state(i) == State::kCompleted &&
-        entries.sequence(i) > 1)  // the first makes the communicator
+        // The first makes the communicator, which takes long.
+        (entries.sequence(i) > 1 || entries.p2p_sequence(i) > 1))
       // One look of the watchdog takes a moment.
       ++ticks[entries.completed(i) / (kWatchdogPoll / 10)];
   const double poll = 10;
