@@ -17,7 +17,7 @@ constexpr int kMostMoves = 8;
 // process has used more CPU time than its other threads, and otherwise now and
 // then.
 constexpr int kIdleTicks = 16;
-constexpr std::chrono::milliseconds kLookAtAll{100};
+constexpr std::chrono::milliseconds kLookAtAll{500};
 // CPU times of the process and of its threads are not read at the same moment.
 constexpr std::uint64_t kUnexplained = 500'000;
 // A thread that is never seen running is sampled all the same once it has used
@@ -193,6 +193,10 @@ void ExternalEngine::sample_wall(pid_t tid, Thread& thread,
 void ExternalEngine::account(pid_t tid, Thread& thread,
                              std::vector<ProfileSample>& samples) {
   const std::optional<std::uint64_t> run = thread.watch.run_ns();
+  // Most threads of most programs.
+  if (run && thread.idle >= kIdleTicks && *run == thread.seen_ns &&
+      thread.unweighed.empty() && *run <= thread.accounted_ns)
+    return;
   const auto turns = thread.watch.turns();
   const ThreadActivity activity = thread.watch.activity();
   const bool running = activity == ThreadActivity::kRunning;
@@ -231,7 +235,7 @@ void ExternalEngine::sample_cpu(std::vector<ProfileSample>& samples) {
   if (++ticks_ < all && unexplained_ns_ < kUnexplained)
     return;
   // Looking at all of them more often than this costs more than it shows.
-  if (ticks_ * process_.options().interval < kLookAtAll / 10 &&
+  if (ticks_ * process_.options().interval < kLookAtAll / 20 &&
       threads_.size() > 2 * kIdleTicks)
     return;
   ticks_ = 0;

@@ -23,9 +23,12 @@ constexpr milliseconds kYouth{3000};
 constexpr milliseconds kLookAtStart{1};
 constexpr milliseconds kLookWhenYoung{3};
 constexpr milliseconds kLookWhenOld{250};
-// New Python threads are noticed at once, other threads this often.
+// New Python threads are noticed sooner, other threads this often.
 constexpr milliseconds kRefreshThreads{50};
 constexpr milliseconds kLookForPhases{5};
+constexpr milliseconds kLookForFirst{5};
+// Reading the threads takes at most one part in so many of the time.
+constexpr int kMostReading = 100;
 
 }  // namespace
 
@@ -49,9 +52,16 @@ ProcessState::Changes ProcessState::refresh(Time now) {
     look_for_python(now);
   Changes changes;
   const bool had_python = python_.has_value();
-  if (first_thread_changed() || now >= next_refresh_) {
-    next_refresh_ = now + kRefreshThreads;
+  const bool look = now >= next_first_;
+  if (look)
+    next_first_ = now + kLookForFirst;
+  if ((look && first_thread_changed()) || now >= next_refresh_) {
+    const Time begun = std::chrono::steady_clock::now();
     read_threads();
+    next_refresh_ =
+        now + std::max<std::chrono::nanoseconds>(
+                  kRefreshThreads,
+                  kMostReading * (std::chrono::steady_clock::now() - begun));
     changes = {.threads = true, .python_ended = had_python && !python_};
   }
   if (now >= next_phases_) {

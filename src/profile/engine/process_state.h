@@ -125,6 +125,7 @@ class ProcessState {
   Time born_ = {};
   Time next_look_ = {};
   Time next_refresh_ = {};
+  Time next_first_ = {};
   Time next_phases_ = {};
 };
 

@@ -20,6 +20,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr milliseconds kLookForChildren{20};
+// Looking takes at most one part in so many of the time: each thread of a
+// process has a list of its own.
+constexpr int kMostLooking = 100;
 // Ticks while an interpreter is about to start.
 constexpr milliseconds kStarting{1};
 // The most that a crash loses.
@@ -48,11 +51,14 @@ void SamplingLoop::look_for_children(Time now) {
     return;
   // Those that are found at first may have been there before.
   const bool first = next_children_ == Time();
-  next_children_ = now + kLookForChildren;
+  const Time begun = std::chrono::steady_clock::now();
   std::map<pid_t, Parent> found;
   for (const auto& [pid, process] : processes_)
     for (const ProcessChild& child : process_children(pid))
       found[child.pid] = {.pid = pid, .thread = child.started_by};
+  const Time read = std::chrono::steady_clock::now();
+  next_children_ = now + std::max<nanoseconds>(kLookForChildren,
+                                               kMostLooking * (read - begun));
   for (const auto& [child, parent] : found) {
     const auto above = processes_.find(parent.pid);
     const bool whole =
