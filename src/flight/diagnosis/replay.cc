@@ -32,9 +32,11 @@
 // What the replay can't know: a member whose dump is missing, cut off, stale or
 // overwritten there is taken to do its part, unless it is accused. An operation
 // that all have joined ends, so it has no explanation for a network that stands
-// still. That ranks of a cycle could be exchanged shows in the proofs: any of
-// them breaks it. Rejected: replaying what is done as well, to explain late
-// effects of an early mistake; its dumps are mostly overwritten.
+// still. It runs a rank's operations one after the other, though those of
+// different groups may overtake each other. That ranks of a cycle could be
+// exchanged shows in the proofs: any of them breaks it. Rejected: replaying
+// what is done as well, to explain late effects of an early mistake; its dumps
+// are mostly overwritten.
 #include "flight/diagnosis/replay.h"
 
 #include <algorithm>

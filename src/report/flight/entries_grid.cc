@@ -45,9 +45,12 @@ EntriesGrid::EntriesGrid(const Matching& matching, const CollectiveTable& table,
 
 std::uint32_t EntriesGrid::look_of(const Entry& entry, const Entry& decisive) {
   const Call& call = job_.call(entry);
-  const std::array<std::uint32_t, 5> reads = {
-      call.name.value, call.inputs.value, call.outputs.value,
-      call.input_dtypes.value, call.output_dtypes.value};
+  // A transfer's name has ranks of its group.
+  const bool transfer = matching_.operation(entry.call).point_to_point();
+  const std::array<std::uint32_t, 6> reads = {
+      call.name.value,          call.inputs.value,
+      call.outputs.value,       call.input_dtypes.value,
+      call.output_dtypes.value, transfer ? call.group.value + 1 : 0};
   const std::uint32_t text = texts_.intern(reads);
   if (text == readings_.size())
     readings_.push_back(entry.call);

@@ -98,12 +98,20 @@ std::string group_label(const Job& job, const Group& group) {
       job.text(group.description != TextId{} ? group.description : group.name));
 }
 
+std::int32_t job_rank(const Job& job, GroupId group, std::int32_t place) {
+  const std::vector<Rank>& members = job.group(group).members;
+  return place < 0 || static_cast<std::size_t>(place) >= members.size()
+             ? place
+             : members[static_cast<std::size_t>(place)].value;
+}
+
 std::string operation_label(const Job& job, const Entry& entry) {
   const Call& call = job.call(entry);
   const Operation operation = job.operation(call);
   if (operation.point_to_point())
     return fmt::format("{} {}->{}", escape_for_terminal(operation.name),
-                       operation.source, operation.destination);
+                       job_rank(job, call.group, operation.source),
+                       job_rank(job, call.group, operation.destination));
   return fmt::format("{} #{}", escape_for_terminal(operation.name),
                      entry.sequence);
 }

@@ -26,7 +26,10 @@ std::string call_text(const Job& job, const Call& call);
 
 // "dp_0", or the name of a group without a description.
 std::string group_label(const Job& job, const Group& group);
-// "all_reduce #1482", "send 0->1"
+// The rank of the job that is rank `place` of the group; `place` itself if the
+// group's members are not known so far.
+std::int32_t job_rank(const Job& job, GroupId group, std::int32_t place);
+// "all_reduce #1482", "send 4->6" with ranks of the job
 std::string operation_label(const Job& job, const Entry& entry);
 // "f32[4096, 4096]", or "f32[4, 4] and 2 more" for several tensors.
 std::string tensors_label(const Job& job, const Call& call);

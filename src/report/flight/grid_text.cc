@@ -116,12 +116,14 @@ std::string GridText::operation_text(const Look& look) const {
 // Without tensors; of a message only the other rank, for the column has its
 // own: "send->1" instead of "send 0->1".
 std::string GridText::operation_name(const Look& look) const {
-  const Operation operation = job_.operation(job_.tables.call(look.call));
+  const Call& call = job_.tables.call(look.call);
+  const Operation operation = job_.operation(call);
   std::string name = escape_for_terminal(operation.name);
   if (operation.kind == OperationKind::kSend && operation.destination >= 0)
-    name += fmt::format("->{}", operation.destination);
+    name +=
+        fmt::format("->{}", job_rank(job_, call.group, operation.destination));
   if (operation.kind == OperationKind::kReceive && operation.source >= 0)
-    name += fmt::format("<-{}", operation.source);
+    name += fmt::format("<-{}", job_rank(job_, call.group, operation.source));
   return name;
 }
 

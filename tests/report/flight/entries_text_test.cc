@@ -100,6 +100,27 @@ group 0 0_description: ranks 0-1
 )");
 }
 
+TEST(EntriesText, CallsPeersByTheirRankInTheJob) {
+  EXPECT_EQ(shown(JobMaker()
+                      .group("0", {0, 4})
+                      .group("1", {1, 5})
+                      .rank(0, {{0, "nccl:send 0->1", kWaiting, 4, 1, 0}})
+                      .rank(1, {{0, "nccl:send 0->1", kWaiting, 4, 1, 1}})
+                      .rank(4, {{0, "nccl:recv 1<-0", kWaiting, 4, 1, 0}})
+                      .rank(5, {{0, "nccl:recv 1<-0", kWaiting, 4, 1, 1}})
+                      .job(),
+                  {.width = 100}),
+            R"(
+group 0 0_description: ranks 0,4
+        0                         4
+  #0+1  send->4 f32[4] scheduled  recv<-0 f32[4] scheduled
+
+group 1 1_description: ranks 1,5
+        1                         5
+  #0+1  send->5 f32[4] scheduled  recv<-1 f32[4] scheduled
+)");
+}
+
 TEST(EntriesText, KeepsIncarnationsOfAGroupApart) {
   const std::vector<MadeEntry> twice = {
       {1}, {2}, {3}, {1}, {2, "nccl:broadcast", kWaiting}};
