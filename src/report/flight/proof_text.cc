@@ -27,9 +27,14 @@ std::string effect_text(const Verdict& verdict, std::size_t released,
 }
 
 std::string proof_text(const Verdict& verdict, const Proof& proof) {
-  const std::string change =
-      fmt::format("if rank {} had {}{}", proof.culprit.value, proof.change,
-                  proof.alone ? "" : ", and the others at fault theirs");
+  std::string change =
+      fmt::format("if rank {} had {}", proof.culprit.value, proof.change);
+  if (!proof.alone) {
+    std::vector<Rank> others = verdict.culprits;
+    std::erase(others, proof.culprit);
+    change += fmt::format(" and {} had done {} part", ranks_label(others),
+                          others.size() == 1 ? "its" : "their");
+  }
   if (proof.supported)
     return fmt::format("{}, {}", change,
                        effect_text(verdict, proof.released.size(), proof));

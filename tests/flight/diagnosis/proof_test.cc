@@ -214,6 +214,7 @@ TEST(Replay, DiagnoseAddsIt) {
                       .rank(3, {{1}, waits(2)})
                       .job();
   const Verdict verdict = diagnose(Matching(job));
+  ASSERT_EQ(verdict.kind, VerdictKind::kNeverJoined);
   ASSERT_EQ(verdict.why.size(), 1);
   EXPECT_TRUE(verdict.why[0].supported);
   EXPECT_TRUE(is_proven(verdict));
