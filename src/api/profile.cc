@@ -1,5 +1,6 @@
 #include "api/profile.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -12,6 +13,9 @@
 #include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/glob.h"
+#include "base/pattern.h"
+#include "flight/model/rank_set.h"
 #include "profile/engine/agent_image.h"
 #include "profile/engine/sampling_loop.h"
 #include "profile/phase/helper.h"
@@ -192,6 +196,72 @@ ReadProfiles read_profiles(std::span<const std::string> files,
   }
   result.profile = std::move(builder.profile());
   return result;
+}
+
+namespace {
+
+std::vector<bool> wanted_threads(const ProfileSelection& selection,
+                                 const NumberSelection& ranks,
+                                 const Profile& profile) {
+  std::vector<bool> wanted;
+  for (const ProfileThread& thread : profile.threads) {
+    const bool named =
+        selection.threads.empty() ||
+        std::ranges::any_of(selection.threads, [&](const std::string& one) {
+          return one == std::to_string(thread.tid) ||
+                 glob_matches(one, profile.texts[thread.name]);
+        });
+    wanted.push_back(named &&
+                     (ranks.all() || ranks.has(std::int64_t{thread.rank})));
+  }
+  return wanted;
+}
+
+// For each stack, whether it has a function that matches. A parent is before
+// its children.
+std::vector<bool> wanted_stacks(const std::optional<Pattern>& function,
+                                const Profile& profile) {
+  std::vector<bool> matching;
+  if (function)
+    for (const ProfileFrame& frame : profile.frames)
+      matching.push_back(function->found_in(profile.texts[frame.name]));
+  std::vector<bool> wanted(profile.stacks.size(), !function);
+  for (std::size_t i = 1; function && i < profile.stacks.size(); ++i)
+    wanted[i] =
+        wanted[profile.stacks[i].parent] || matching[profile.stacks[i].frame];
+  return wanted;
+}
+
+Result<std::optional<Pattern>> optional_pattern(std::string_view option,
+                                                const std::string& text) {
+  if (text.empty())
+    return std::nullopt;
+  return TRY(Pattern::compile(text).in(option));
+}
+
+}  // namespace
+
+Result<> select_samples(const ProfileSelection& selection, Profile& profile) {
+  const NumberSelection ranks =
+      TRY(NumberSelection::parse(selection.ranks).in("--rank"));
+  const auto phase = TRY(optional_pattern("--phase", selection.phase));
+  const auto function = TRY(optional_pattern("--function", selection.function));
+  const std::vector<bool> threads = wanted_threads(selection, ranks, profile);
+  const std::vector<bool> stacks = wanted_stacks(function, profile);
+  std::vector<bool> phases;
+  for (std::uint32_t i = 0; i < profile.phases.size(); ++i)
+    phases.push_back(!phase || phase->found_in(profile.phase_name(i)));
+  const std::size_t before = profile.samples.size();
+  std::erase_if(profile.samples, [&](const ProfileSample& sample) {
+    return !threads[sample.thread] || !stacks[sample.stack] ||
+           !phases[sample.phase];
+  });
+  if (profile.samples.empty() && before > 0)
+    return fail(ErrorKind::kUsage,
+                "none of the {} samples is of these ranks, threads, phases and "
+                "functions",
+                before);
+  return {};
 }
 
 }  // namespace postflight

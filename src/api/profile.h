@@ -134,4 +134,16 @@ ReadProfiles read_profiles(
     std::span<const std::string> files, const Context& context,
     const std::function<void()>& after_file = [] {});
 
+// Which samples to show, as a user writes it; all of them if nothing is given.
+struct ProfileSelection {
+  std::string ranks = {};                 // "0-3,8"
+  std::vector<std::string> threads = {};  // numbers, or globs of names
+  std::string phase = {};     // regular expressions, found anywhere: in the
+  std::string function = {};  // phase, and in a function of the stack
+};
+
+// Removes the other samples. Fails if the selection is not valid or none is
+// left.
+Result<> select_samples(const ProfileSelection& selection, Profile& profile);
+
 }  // namespace postflight

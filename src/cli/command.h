@@ -12,6 +12,7 @@ Command entries_command();
 Command pickle_command();
 Command profile_command();
 Command profile_report_command();
+Command profile_top_command();
 Command stacks_command();
 Command stream_command();
 Command trace_command();

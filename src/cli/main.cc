@@ -1,4 +1,3 @@
-#include <csignal>
 #include <cstdio>
 #include <new>
 
@@ -14,10 +13,7 @@ int main(int argc, char** argv) {
   const postflight::Result<postflight::TruncationGuard> truncation =
       postflight::TruncationGuard::start();
   try {
-    const int code = postflight::run_program(argc, argv);
-    if (code == static_cast<int>(postflight::Exit::kInterrupted))
-      postflight::InterruptGuard::die_of(SIGINT);
-    return code;
+    return postflight::run_program(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("postflight: out of memory\n", stderr);
     return static_cast<int>(postflight::Exit::kCouldNotLook);

@@ -205,7 +205,7 @@ Command profile_command() {
             return
                 [options](Session& session) { return run(*options, session); };
           },
-      .commands = {profile_report_command()}};
+      .commands = {profile_report_command(), profile_top_command()}};
 }
 
 }  // namespace postflight

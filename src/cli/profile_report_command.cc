@@ -17,19 +17,20 @@ struct ReportOptions {
   std::size_t top = 15;
   bool all = false;
   bool no_phases = false;
+  ProfileSelection selection;
 };
 
-Exit run(const ReportOptions& options, Session& session) {
+Result<Exit> run(const ReportOptions& options, Session& session) {
   const std::unique_ptr<Progress> progress = session.progress(
       {.label = "Reading", .total_files = options.files.size()});
-  const ReadProfiles read =
-      read_profiles(options.files, session.context(),
-                    [&progress] { progress->advance(0, 1); });
+  ReadProfiles read = read_profiles(options.files, session.context(),
+                                    [&progress] { progress->advance(0, 1); });
   progress->finish();
   for (const Error& problem : read.problems)
     session.complain(problem);
   if (read.files.empty())
     return Exit::kCouldNotLook;
+  TRY(select_samples(options.selection, read.profile));
   Output out([&session](std::string_view piece) { session.print(piece); });
   profile_format(session.options().json ? "json" : options.format)
       .write(read.profile,
@@ -76,6 +77,17 @@ Command profile_report_command() {
         arguments.flag("--all", options->all,
                        "Show internals of Python, torch and imports, and "
                        "threads that only wait");
+        ProfileSelection& selection = options->selection;
+        arguments.option("--rank", selection.ranks, "RANKS",
+                         "Only these ranks: 0-15,32");
+        arguments.option("--thread", selection.threads, "THREAD",
+                         "Only this thread: its number or a glob of its name; "
+                         "may be repeated");
+        arguments.option("--phase", selection.phase, "REGEX",
+                         "Only phases whose name contains a match");
+        arguments.option("--function", selection.function, "REGEX",
+                         "Only stacks with a function whose name contains a "
+                         "match");
         arguments.flag("--no-phases", options->no_phases,
                        "Collapsed: omit the phase before the frames");
         return [options](Session& session) { return run(*options, session); };

@@ -266,7 +266,7 @@ void write_profile_text(const Profile& whole,
     return;
   out += "\nNext: postflight profile report";
   for (const std::string& file : options.files)
-    out += " " + escape_for_terminal(file);
+    out += " " + shell_quoted(file);
   out += " --to speedscope > profile.json\n";
 }
 
