@@ -81,7 +81,9 @@ Result<std::vector<ProcessStacks>> read_process(pid_t pid,
                                                 const Context& context,
                                                 PythonLocator& locator) {
   ProcessStacks process =
-      TRY(read_live_stacks(pid, {.native = request.native}, context, locator));
+      TRY(read_live_stacks(
+      pid, {.native = request.native, .locals = request.locals}, context,
+      locator));
   return std::vector<ProcessStacks>{std::move(process)};
 }
 

@@ -22,6 +22,7 @@ struct StacksRequest {
   bool children = false;                // Python processes below the pids, too
   bool mine = false;                    // every Python process of this user
   bool native = false;
+  bool locals = false;  // local variables of the innermost frames
   // If not 0, live processes are read again after this time, which tells those
   // that are stuck from those that are busy.
   std::chrono::nanoseconds again{0};

@@ -67,6 +67,9 @@ Command stacks_command() {
                        "Read every Python process of this user");
         arguments.flag("--native", request.native,
                        "Native frames, too, of threads that wait");
+        arguments.flag("--locals", request.locals,
+                       "Local variables, too, of the innermost Python frame "
+                       "and of the innermost one outside of libraries");
         arguments.option("--again", options->again, "TIME",
                          "Read them again after this time (2s), to tell stuck "
                          "threads from busy ones");

@@ -26,6 +26,7 @@
 #include "profile/process/memory.h"
 #include "profile/python/code_reader.h"
 #include "profile/python/stack.h"
+#include "stacks/locals.h"
 
 namespace postflight {
 namespace {
@@ -168,6 +169,22 @@ class LiveProcess {
       stack = merged_stack(python, native, unwinder_, *codes, builder);
     }
     thread.frames = frames_of_stack(builder.profile(), stack);
+    if (options_.locals)
+      add_locals(python, thread);
+  }
+
+  // Of the innermost Python frame, and of the innermost one of the user's code.
+  void add_locals(const RawStack& python, ThreadStack& thread) const {
+    const StackFrame* const inner = python_frame(thread.frames);
+    const StackFrame* const own = own_frame(thread.frames);
+    auto raw = python.frames.begin();
+    for (StackFrame& frame : thread.frames) {
+      if (frame.native || raw == python.frames.end())
+        continue;
+      if (&frame == inner || &frame == own)
+        frame.locals = read_locals(memory_, python_->layout, *raw);
+      ++raw;
+    }
   }
 
   std::vector<std::uint64_t> native_stack(pid_t tid, bool waits,

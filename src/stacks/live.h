@@ -14,6 +14,7 @@ namespace postflight {
 
 struct LiveStackOptions {
   bool native = false;  // native frames, too
+  bool locals = false;  // of the innermost frame, and of the user's innermost
   std::size_t most_frames = 500;
 };
 

@@ -3,6 +3,7 @@
     tests/cli/stacks_test.py build/dev/postflight
 """
 
+import glob
 import json
 import os
 import pathlib
@@ -43,6 +44,48 @@ PROGRAM = """
     main()
 """
 
+# Its values have a repr() that must not run, or run for ever.
+LOCALS = """
+    import collections, enum, os, sys, threading
+
+    class Hostile:
+        def __repr__(self):
+            os._exit(3)
+        __str__ = __hash__ = __len__ = __iter__ = __getattr__ = __repr__
+
+    class Batch(list):
+        __repr__ = Hostile.__repr__
+
+    class Phase(enum.IntEnum):
+        LOAD = 3
+
+    Pair = collections.namedtuple("Pair", "a b")
+
+    def hold(argument, *rest, key=None):
+        in_cell = -2**100
+        hostile = Hostile()
+        batch = Batch([1.5, None])
+        phase = Phase.LOAD
+        pair = Pair(1, "two")
+        flags = [True, False, {"x": b"\\x00a"}, {7}, frozenset()]
+        text = "\\x1b[31mred \\u00e9\\U0001f600"
+        long = "x" * 1000
+        many = list(range(1000))
+        loop = []
+        loop.append(loop)
+        zero, whole, error = 0, 2.0, ValueError("bad", 1)
+        table = {i: str(i) for i in range(3)}
+        del table[1]
+        kind = int
+        if key:
+            unset = 1
+        print("main", flush=True)
+        threading.Event().wait()
+        return lambda: in_cell, unset
+
+    hold({"lr": 1e-3}, 1, 2)
+"""
+
 
 def waits(pid):
     """Whether all threads of a process have come to rest."""
@@ -61,9 +104,9 @@ class Stacks(unittest.TestCase):
         with open(self.script, "w", encoding="utf-8") as file:
             file.write(textwrap.dedent(PROGRAM))
 
-    def start(self, *arguments, threads=2, **environment):
+    def start(self, *arguments, threads=2, python=PYTHON, **environment):
         process = subprocess.Popen(
-            [PYTHON, self.script, *arguments], stdout=subprocess.PIPE,
+            [python, self.script, *arguments], stdout=subprocess.PIPE,
             env={**os.environ, **environment}, start_new_session=True)
 
         def end():
@@ -99,6 +142,49 @@ class Stacks(unittest.TestCase):
         self.assertEqual(self.functions(process, main=False), ["load"])
         self.assertEqual({thread["state"] for thread in process["threads"]},
                          {"waiting"})
+
+    def test_shows_locals_without_running_code(self):
+        with open(self.script, "w", encoding="utf-8") as file:
+            file.write(textwrap.dedent(LOCALS))
+        for python in [PYTHON, *glob.glob(os.path.expanduser(
+                "~/.pyenv/versions/3.*/bin/python3"))]:
+            minor = int(subprocess.check_output(
+                [python, "-c", "import sys; print(sys.version_info[1])"]))
+            if not 9 <= minor <= 14:
+                continue
+            with self.subTest(python):
+                pid = self.start(threads=1, python=python)
+                process, = self.stacks("--pid", str(pid),
+                                       "--locals")["processes"]
+                hold, = [frame for frame in process["threads"][0]["frames"]
+                         if frame["function"] == "hold"]
+                values = {one["name"]: one["value"] for one in hold["locals"]}
+                self.assertRegex(values.pop("hostile"),
+                                 r"^<Hostile at 0x[0-9a-f]+>$")
+                self.assertEqual(values.pop("long"), f"'{'x' * 80}'...")
+                self.assertIn("[[", values.pop("loop"))
+                self.assertEqual(values, {
+                    "argument": "{'lr': 0.001}",
+                    "rest": "(1, 2)",
+                    "key": "None",
+                    "in_cell": str(-2**100),
+                    "batch": "Batch([1.5, None])",
+                    "phase": "Phase(3)",
+                    "pair": "Pair((1, 'two'))",
+                    "flags": "[True, False, {'x': b'\\x00a'}, {7}, "
+                             "frozenset()]",
+                    "text": repr("\x1b[31mred \u00e9\U0001f600"),
+                    "many": "[0, 1, 2, 3, 4, 5, 6, 7, ... 992 more]",
+                    "zero": "0",
+                    "whole": "2.0",
+                    "error": "ValueError('bad', 1)",
+                    "table": "{0: '0', 2: '2'}",
+                    "kind": "<class 'int'>"})
+                # Of the innermost Python frame, too; it still runs.
+                self.assertIn("self", {
+                    one["name"] for one in
+                    process["threads"][0]["frames"][0]["locals"]})
+                self.assertTrue(waits(pid))
 
     def test_does_not_stop_it(self):
         pid = self.start()

@@ -17,12 +17,13 @@ PythonLayout layout_3_9() {
       .runtime = {.interpreters = 32},
       .interpreter = {.next = 0, .threads = 8},
       .thread = {.next = 8, .interpreter = 16, .frame = 24, .thread_id = 176},
-      .frame = {.code = 32, .previous = 24, .instruction = 104, .size = 112},
+      .frame = {.code = 32, .previous = 24, .instruction = 104, .size = 112, .locals = 360},
       .instruction_unit = 1,
       .code = {.filename = 104,
                .name = 112,
                .first_line = 40,
-               .line_table = 120},
+               .line_table = 120,
+               .local_names = {72, 88, 80}},
       .lines = LineTableKind::kDeltas,
       .ascii_header = 48,
       .compact_header = 72};
@@ -31,6 +32,7 @@ PythonLayout layout_3_9() {
 PythonLayout layout_3_10() {
   PythonLayout layout = layout_3_9();
   layout.frame.instruction = 96;
+  layout.frame.locals = 352;
   layout.instruction_unit = 2;
   layout.lines = LineTableKind::kRanges;
   return layout;
@@ -51,14 +53,17 @@ PythonLayout layout_3_11() {
                     .instruction = 56,
                     .owner = 69,
                     .is_entry = 68,
-                    .size = 72},
+                    .size = 72,
+                    .locals = 72},
           .code = {.filename = 112,
                    .name = 128,
                    .first_line = 72,
                    .line_table = 136,
-                   .instructions = 184},
+                   .instructions = 184,
+                   .local_names = {96}},
           .ascii_header = 48,
-          .compact_header = 72};
+          .compact_header = 72,
+          .small_dict_keys = true};
 }
 
 PythonLayout layout_3_12() {
@@ -75,15 +80,19 @@ PythonLayout layout_3_12() {
                     .previous = 8,
                     .instruction = 56,
                     .owner = 70,
-                    .size = 72},
+                    .size = 72,
+                    .locals = 72},
           .first_shim_owner = 3,
           .code = {.filename = 112,
                    .name = 128,
                    .first_line = 68,
                    .line_table = 136,
-                   .instructions = 192},
+                   .instructions = 192,
+                   .local_names = {96}},
           .ascii_header = 40,
-          .compact_header = 56};
+          .compact_header = 56,
+          .tagged_integers = true,
+          .small_dict_keys = true};
 }
 
 // Where _Py_DebugOffsets describes each structure, counted in 64-bit words from
@@ -93,6 +102,7 @@ struct Description {
   std::size_t thread = 0;
   std::size_t frame = 0;
   std::size_t code = 0;
+  std::size_t tuple = 0;
   std::size_t unicode = 0;
 };
 constexpr std::size_t kRuntimeWord = 3;
@@ -111,9 +121,9 @@ constexpr std::array kVersions = {
     KnownVersion{.minor = 10, .layout = layout_3_10},
     KnownVersion{.minor = 11, .layout = layout_3_11},
     KnownVersion{.minor = 12, .layout = layout_3_12},
-    KnownVersion{.minor = 13, .description = {6, 19, 28, 34, 67}},
+    KnownVersion{.minor = 13, .description = {6, 19, 28, 34, 50, 67}},
     KnownVersion{
-        .minor = 14, .description = {6, 22, 31, 39, 77}, .tagged_code = true},
+        .minor = 14, .description = {6, 22, 31, 39, 56, 77}, .tagged_code = true},
 };
 
 Result<KnownVersion> find_version(const PythonVersion& version) {
@@ -140,6 +150,14 @@ class Words {
     const std::uint64_t size = word(structure);
     const std::uint64_t offset = word(structure + field);
     if (size > kMostBytes || offset >= size)
+      plausible_ = false;
+    return static_cast<std::uint32_t>(offset);
+  }
+  // The same for an array at the end, which may have no items.
+  std::uint32_t end_or_field(std::size_t structure, std::size_t field) {
+    const std::uint64_t size = word(structure);
+    const std::uint64_t offset = word(structure + field);
+    if (size > kMostBytes || offset > size)
       plausible_ = false;
     return static_cast<std::uint32_t>(offset);
   }
@@ -171,15 +189,20 @@ PythonLayout layout_from(Words& words, const Description& at) {
   layout.frame.size =
       std::max({layout.frame.code + 8, layout.frame.previous + 8,
                 layout.frame.instruction + 8, *layout.frame.owner + 1});
+  layout.frame.locals = words.end_or_field(at.frame, 4);
   layout.first_shim_owner = 3;
   layout.code = {.filename = words.field(at.code, 1),
                  .name = words.field(at.code, 3),
                  .first_line = words.field(at.code, 5),
                  .line_table = words.field(at.code, 4),
-                 .instructions = words.field(at.code, 9)};
+                 .instructions = words.field(at.code, 9),
+                 .local_names = {words.field(at.code, 7)}};
   layout.ascii_header = static_cast<std::uint32_t>(words.word(at.unicode + 3));
   // A compact string that is not ASCII has a length and a pointer more.
   layout.compact_header = layout.ascii_header + 16;
+  layout.tuple_items = words.end_or_field(at.tuple, 1);
+  layout.tagged_integers = true;
+  layout.small_dict_keys = true;
   return layout;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +64,7 @@ struct PythonLayout {
     std::optional<std::uint32_t> owner = {};
     std::optional<std::uint32_t> is_entry = {};
     std::uint32_t size = 0;  // up to the end of the last of these
+    std::uint32_t locals = 0;
   } frame;
   // Frames with this owner or a higher one are shims, which have no code of
   // their own and mark where C called Python.
@@ -75,6 +77,8 @@ struct PythonLayout {
     std::uint32_t first_line = 0;
     std::uint32_t line_table = 0;
     std::optional<std::uint32_t> instructions = {};  // none: indices
+    // Tuples of the names of the locals, in their order; 0: none.
+    std::array<std::uint32_t, 3> local_names = {};
 
     // Up to the end of the last of these.
     std::uint32_t size() const {
@@ -84,6 +88,9 @@ struct PythonLayout {
   LineTableKind lines = LineTableKind::kLocations;
   std::uint32_t ascii_header = 0;    // before the characters of an ASCII string
   std::uint32_t compact_header = 0;  // and of others
+  std::uint32_t tuple_items = 24;
+  bool tagged_integers = false;  // from 3.12: length and sign in one word
+  bool small_dict_keys = false;  // from 3.11: sizes as powers of two
 };
 
 // How many bytes of the runtime python_layout() reads.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,16 @@ std::string about(const ProcessStacks& process) {
   return escape_for_terminal(fmt::format("{}", fmt::join(parts, ", ")));
 }
 
+void write_locals(const StackFrame& frame, std::size_t indent,
+                  const Terminal& terminal, Output& out) {
+  for (const LocalVariable& local : frame.locals)
+    out += std::string(indent, ' ') +
+           wrapped(escape_for_terminal(
+                       fmt::format("{} = {}", local.name, local.value)),
+                   indent, terminal.width, indent + 4) +
+           "\n";
+}
+
 void write_thread(const ThreadStack& thread, const Terminal& terminal,
                   Output& out) {
   std::string title =
@@ -63,9 +74,7 @@ void write_thread(const ThreadStack& thread, const Terminal& terminal,
     const std::string text = escape_for_terminal(frame_text(frame));
     out += fmt::format(
         "    {}\n", &frame == own ? terminal.styled(Style::kBold, text) : text);
-    for (const LocalVariable& local : frame.locals)
-      out += fmt::format("      {} = {}\n", escape_for_terminal(local.name),
-                         escape_for_terminal(local.value));
+    write_locals(frame, 6, terminal, out);
   }
   if (thread.frames.empty() && thread.trouble.empty())
     out += thread.python ? "    no Python frames\n" : "    no frames\n";
@@ -136,6 +145,39 @@ std::string headline_of(const StackSnapshot& snapshot,
   return text;
 }
 
+// The locals of the user's code in the processes that are elsewhere than most,
+// or in all if none is.
+void write_locals_of_odd(const StackSnapshot& snapshot,
+                         const std::vector<StackGroup>& groups,
+                         const Terminal& terminal, Output& out) {
+  constexpr std::size_t kMostShown = 4;
+  const bool any_odd = std::ranges::any_of(groups, &StackGroup::odd);
+  std::size_t shown = 0;
+  for (const StackGroup& group : groups) {
+    if (any_odd && !group.odd)
+      continue;
+    for (const std::size_t process : group.processes) {
+      const ProcessStacks& one = snapshot.processes[process];
+      const std::vector<StackFrame>& frames = one.main_thread()->frames;
+      const StackFrame* const own = own_frame(frames);
+      const StackFrame* const frame =
+          own != nullptr ? own : python_frame(frames);
+      if (frame == nullptr || frame->locals.empty())
+        continue;
+      if (++shown > kMostShown)
+        continue;
+      out += fmt::format(
+          "\n  {}, {}\n",
+          terminal.styled(Style::kBold, escape_for_terminal(one.name())),
+          escape_for_terminal(frame_text(*frame)));
+      write_locals(*frame, 4, terminal, out);
+    }
+  }
+  if (shown > kMostShown)
+    out += fmt::format("\n  and locals of {} more processes (--all)\n",
+                       shown - kMostShown);
+}
+
 }  // namespace
 
 void write_stacks(const StackSnapshot& snapshot,
@@ -170,6 +212,8 @@ void write_stacks(const StackSnapshot& snapshot,
           about(process));
       write_process(process, terminal, out);
     }
+    if (!options.all)
+      write_locals_of_odd(snapshot, groups, terminal, out);
     if (!options.all)
       out += fmt::format(
           "\n  {} processes with {} threads; these are their main threads "

@@ -57,7 +57,9 @@ TEST(PythonLayout, ReadsADescription) {
     EXPECT_EQ(layout->runtime.interpreters, 16U);
     EXPECT_EQ(layout->thread.frame, 32U);
     EXPECT_EQ(layout->frame.previous, 8U);
+    EXPECT_EQ(layout->frame.locals, 32U);
     EXPECT_EQ(layout->code.line_table, 32U);
+    EXPECT_EQ(layout->tuple_items, 48U);
     EXPECT_EQ(layout->ascii_header, 48U);
     EXPECT_EQ(layout->tagged_code, version == 0x030e01f0U);
   }
