@@ -30,7 +30,7 @@ struct {
   Spawn posix_spawnp;
   int (*system)(const char*);
   FILE* (*popen)(const char*, const char*);
-} real = {};
+} originals = {};
 const char* library = nullptr;
 
 template <class Function>
@@ -159,13 +159,13 @@ const char* path_of(const char* file) {
 
 void set_up_exec_guard(const char* own_library) {
   library = own_library;
-  look_up(real.execve, "execve");
-  look_up(real.execvpe, "execvpe");
-  look_up(real.fexecve, "fexecve");
-  look_up(real.posix_spawn, "posix_spawn");
-  look_up(real.posix_spawnp, "posix_spawnp");
-  look_up(real.system, "system");
-  look_up(real.popen, "popen");
+  look_up(originals.execve, "execve");
+  look_up(originals.execvpe, "execvpe");
+  look_up(originals.fexecve, "fexecve");
+  look_up(originals.posix_spawn, "posix_spawn");
+  look_up(originals.posix_spawnp, "posix_spawnp");
+  look_up(originals.system, "system");
+  look_up(originals.popen, "popen");
 }
 
 }  // namespace postflight
@@ -177,9 +177,9 @@ extern "C" {
 [[gnu::visibility("default")]] int execve(const char* path,
                                           char* const* arguments,
                                           char* const* environment) noexcept {
-  look_up(real.execve, "execve");
+  look_up(originals.execve, "execve");
   return with_fitting_environment(path, environment, [=](char* const* fitting) {
-    return guarded([=] { return real.execve(path, arguments, fitting); });
+    return guarded([=] { return originals.execve(path, arguments, fitting); });
   });
 }
 
@@ -191,10 +191,11 @@ extern "C" {
 [[gnu::visibility("default")]] int execvpe(const char* file,
                                            char* const* arguments,
                                            char* const* environment) noexcept {
-  look_up(real.execvpe, "execvpe");
+  look_up(originals.execvpe, "execvpe");
   return with_fitting_environment(
       path_of(file), environment, [=](char* const* fitting) {
-        return guarded([=] { return real.execvpe(file, arguments, fitting); });
+        return guarded(
+            [=] { return originals.execvpe(file, arguments, fitting); });
       });
 }
 
@@ -205,10 +206,11 @@ extern "C" {
 
 [[gnu::visibility("default")]] int fexecve(int file, char* const* arguments,
                                            char* const* environment) noexcept {
-  look_up(real.fexecve, "fexecve");
+  look_up(originals.fexecve, "fexecve");
   return with_fitting_environment(
       nullptr, environment, [=](char* const* fitting) {
-        return guarded([=] { return real.fexecve(file, arguments, fitting); });
+        return guarded(
+            [=] { return originals.fexecve(file, arguments, fitting); });
       });
 }
 
@@ -216,9 +218,10 @@ extern "C" {
     pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
     const posix_spawnattr_t* attributes, char* const* arguments,
     char* const* environment) noexcept {
-  look_up(real.posix_spawn, "posix_spawn");
+  look_up(originals.posix_spawn, "posix_spawn");
   return with_fitting_environment(path, environment, [=](char* const* fitting) {
-    return real.posix_spawn(pid, path, actions, attributes, arguments, fitting);
+    return originals.posix_spawn(pid, path, actions, attributes, arguments,
+                                 fitting);
   });
 }
 
@@ -226,25 +229,25 @@ extern "C" {
     pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
     const posix_spawnattr_t* attributes, char* const* arguments,
     char* const* environment) noexcept {
-  look_up(real.posix_spawnp, "posix_spawnp");
+  look_up(originals.posix_spawnp, "posix_spawnp");
   return with_fitting_environment(
       path_of(file), environment, [=](char* const* fitting) {
-        return real.posix_spawnp(pid, file, actions, attributes, arguments,
-                                 fitting);
+        return originals.posix_spawnp(pid, file, actions, attributes, arguments,
+                                      fitting);
       });
 }
 
 [[gnu::visibility("default")]] int system(const char* command) {
-  look_up(real.system, "system");
+  look_up(originals.system, "system");
   drop_lost_agent();
-  return real.system(command);
+  return originals.system(command);
 }
 
 [[gnu::visibility("default")]] FILE* popen(const char* command,
                                            const char* mode) {
-  look_up(real.popen, "popen");
+  look_up(originals.popen, "popen");
   drop_lost_agent();
-  return real.popen(command, mode);
+  return originals.popen(command, mode);
 }
 
 // Does not run destructors; os._exit() and multiprocessing end so.
