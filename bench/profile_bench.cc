@@ -48,8 +48,8 @@ void walk(benchmark::State& state) {
   set_up_fault_guard(SIGRTMAX - 1, [](int, siginfo_t*, void*) {});
   for (auto _ : state) {
     const FrameWalk walked =
-        walk_frames(reinterpret_cast<std::uint64_t>(&previous), kLayout,
-                    true, out.data(), 4096);
+        walk_frames(reinterpret_cast<std::uint64_t>(&previous), kLayout, true,
+                    out.data(), 4096);
     if (walked.frames != count)
       state.SkipWithError("not all frames");
     benchmark::DoNotOptimize(out.data());

@@ -80,8 +80,7 @@ Result<std::vector<ProcessStacks>> read_process(pid_t pid,
                                                 const StacksRequest& request,
                                                 const Context& context,
                                                 PythonLocator& locator) {
-  ProcessStacks process =
-      TRY(read_live_stacks(
+  ProcessStacks process = TRY(read_live_stacks(
       pid, {.native = request.native, .locals = request.locals}, context,
       locator));
   return std::vector<ProcessStacks>{std::move(process)};

@@ -264,7 +264,7 @@ std::vector<pid_t> python_children(pid_t pid, PythonLocator& locator) {
   while (!next.empty()) {
     const pid_t parent = next.back();
     next.pop_back();
-    for (const auto &[child, started_by] : process_children(parent)) {
+    for (const auto& [child, started_by] : process_children(parent)) {
       if (!seen.insert(child).second)
         continue;
       next.push_back(child);

@@ -189,9 +189,8 @@ class ValueText {
       case Family::kError:
         return show_error(object, type, depth);
       case Family::kType:
-        out_ += fmt::format(
-            "<class '{}'>",
-            c_text(word(object + kTypeName).value_or(0)));
+        out_ += fmt::format("<class '{}'>",
+                            c_text(word(object + kTypeName).value_or(0)));
         return true;
       case Family::kOther:
         break;
@@ -386,9 +385,9 @@ class ValueText {
     out_ += frozen ? "frozenset({" : "{";
     std::uint64_t shown = 0;
     constexpr std::uint64_t kMostSlots = 1000;
-    for (std::uint64_t i = 0; i < kMostSlots && i <= *mask &&
-                              shown < kMostItems && depth < kDeepest &&
-                              out_.size() < kMostValueBytes;
+    for (std::uint64_t i = 0;
+         i < kMostSlots && i <= *mask && shown < kMostItems &&
+         depth < kDeepest && out_.size() < kMostValueBytes;
          ++i) {
       const std::uint64_t item = word(*table + 16 * i).value_or(0);
       const std::optional<Type> item_type = type_of(item);
@@ -398,8 +397,8 @@ class ValueText {
       show(item, depth + 1);
     }
     if (shown < *used)
-      out_ += fmt::format("{}... {} more", shown == 0 ? "" : ", ",
-                          *used - shown);
+      out_ +=
+          fmt::format("{}... {} more", shown == 0 ? "" : ", ", *used - shown);
     out_ += frozen ? "})" : "}";
     return true;
   }
@@ -444,15 +443,15 @@ std::vector<LocalVariable> read_locals(const Memory& memory,
   ValueText text(memory, layout);
   std::uint64_t slot = frame.frame + layout.frame.locals;
   for (const std::uint32_t offset : layout.code.local_names) {
-    const auto names =
-        offset == 0 ? std::nullopt
-                    : memory.load<std::uint64_t>(frame.code + offset);
-    const auto count = names ? memory.load<std::uint64_t>(*names + kSizeOf)
-                             : std::nullopt;
+    const auto names = offset == 0
+                           ? std::nullopt
+                           : memory.load<std::uint64_t>(frame.code + offset);
+    const auto count =
+        names ? memory.load<std::uint64_t>(*names + kSizeOf) : std::nullopt;
     if (!count)
       continue;
-    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(*count, kMostVariables);
-         ++i, slot += 8) {
+    for (std::uint64_t i = 0;
+         i < std::min<std::uint64_t>(*count, kMostVariables); ++i, slot += 8) {
       const auto object = memory.load<std::uint64_t>(slot);
       const auto name_at =
           memory.load<std::uint64_t>(*names + layout.tuple_items + 8 * i);
@@ -464,8 +463,8 @@ std::vector<LocalVariable> read_locals(const Memory& memory,
       if (*object == 0 || !name || name->starts_with('.'))
         continue;
       constexpr std::uint64_t kTag = 7;
-      if (auto value = text.of_variable(
-              layout.tagged_code ? *object & ~kTag : *object))
+      if (auto value =
+              text.of_variable(layout.tagged_code ? *object & ~kTag : *object))
         locals.push_back({*name, *std::move(value)});
     }
   }

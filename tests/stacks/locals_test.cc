@@ -49,8 +49,8 @@ class UniformMemory final : public Memory {
 TEST(Locals, ShowsLittleOfValuesThatContainThemselves) {
   const Result<PythonLayout> layout = python_layout({3, 11, 2}, {});
   for (unsigned family = 24; family <= 31; ++family) {
-    const UniformMemory memory(std::uint64_t{1} << 31 |
-                               std::uint64_t{1} << family);
+    const UniformMemory memory(std::uint64_t{1} << 31 | std::uint64_t{1}
+                                                            << family);
     const std::vector<LocalVariable> locals =
         read_locals(memory, *layout, {.frame = 0x40000, .code = kCode});
     ASSERT_EQ(locals.size(), 1U);

@@ -17,7 +17,11 @@ PythonLayout layout_3_9() {
       .runtime = {.interpreters = 32},
       .interpreter = {.next = 0, .threads = 8},
       .thread = {.next = 8, .interpreter = 16, .frame = 24, .thread_id = 176},
-      .frame = {.code = 32, .previous = 24, .instruction = 104, .size = 112, .locals = 360},
+      .frame = {.code = 32,
+                .previous = 24,
+                .instruction = 104,
+                .size = 112,
+                .locals = 360},
       .instruction_unit = 1,
       .code = {.filename = 104,
                .name = 112,
@@ -122,8 +126,9 @@ constexpr std::array kVersions = {
     KnownVersion{.minor = 11, .layout = layout_3_11},
     KnownVersion{.minor = 12, .layout = layout_3_12},
     KnownVersion{.minor = 13, .description = {6, 19, 28, 34, 50, 67}},
-    KnownVersion{
-        .minor = 14, .description = {6, 22, 31, 39, 56, 77}, .tagged_code = true},
+    KnownVersion{.minor = 14,
+                 .description = {6, 22, 31, 39, 56, 77},
+                 .tagged_code = true},
 };
 
 Result<KnownVersion> find_version(const PythonVersion& version) {

@@ -22,7 +22,7 @@ struct ProfileReportOptions {
   // text: also what the standard library, torch and imports do inside, and
   // threads that only wait
   bool all = false;
-  bool phases = true;    // collapsed: the phase as outermost frame
+  bool phases = true;  // collapsed: the phase as outermost frame
 };
 
 // A format that profiles are shown in or exported to.

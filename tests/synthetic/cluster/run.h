@@ -62,7 +62,7 @@ struct Ran {
   // When a fault of its own hit it.
   std::vector<std::int64_t> struck;
   std::vector<std::uint32_t> open;  // tasks that never ended
-  std::int64_t end = 0;  // when the last thing happened
+  std::int64_t end = 0;             // when the last thing happened
   bool hung = false;
 };
 
