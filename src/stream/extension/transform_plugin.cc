@@ -154,14 +154,18 @@ Result<> add_all(void* library, const std::string& origin,
   const postflight_transform* const types = entry(&count);
   if (types == nullptr || count == 0 || count > kMostTransforms)
     return fail(ErrorKind::kUsage, "it provides no transforms");
-  for (std::size_t i = 0; i < count; ++i) {
-    TRY(check(types[i]));
-    TRY(registry.add(extension_of(types[i], origin)));
-  }
+  for (std::size_t i = 0; i < count; ++i)
+    TRY(add_transform(types[i], origin, registry));
   return {};
 }
 
 }  // namespace
+
+Result<> add_transform(const postflight_transform& transform,
+                       const std::string& origin, ExtensionRegistry& registry) {
+  TRY(check(transform));
+  return registry.add(extension_of(transform, origin));
+}
 
 Result<> load_plugin(const std::filesystem::path& path,
                      ExtensionRegistry& registry) {
