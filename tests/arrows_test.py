@@ -64,6 +64,8 @@ BELOW = {
     "report/stacks": ["base", "json", "stacks", "report"],
     "api": ["base", "json", "pickle", "stream/", "checkpoint/", "flight/",
             "joblog", "profile/", "stacks", "doctor"],
+    "library": ["api", "base", "pickle", "json", "stream/", "flight/",
+                "checkpoint/", "report/"],
     "cli/arguments": ["base", "report"],
     "cli": ["api", "base", "pickle", "json", "stream/", "flight/", "joblog",
             "checkpoint/", "profile/", "stacks", "doctor", "report/",
@@ -90,6 +92,9 @@ THIRD_PARTY = {
     # Ours, but for plug-ins, and in C.
     "postflight_transform.h": ["stream"],
 }
+
+# The C interface, in headers too.
+INTERFACE = {"postflight/postflight.h": "library"}
 
 # These may appear in any file, headers too.
 VOCABULARY = ("fmt/", "tl/expected.hpp")
@@ -136,7 +141,10 @@ def include_problem(place, quote, name):
                                       for below in BELOW[room]):
             return f"{room} may not include from {target}"
         return None
+    if name in INTERFACE and folder != INTERFACE[name]:
+        return f"{name} belongs to {INTERFACE[name]} only"
     if (name.startswith(VOCABULARY + SYSTEM) or name in SYSTEM_FILES
+            or name in INTERFACE
             or re.fullmatch(r"[a-z_]+", name)):
         return None
     return f"<{name}> is unknown: name it in tests/arrows_test.py"

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <postflight/postflight.h>
+
+#include "base/error.h"
+#include "base/output.h"
+
+// What every function of the C interface does at its edge: no exception leaves
+// it, and errors become objects that the caller owns.
+
+struct postflight_error {
+  postflight_status status;
+  std::string message;
+};
+
+struct postflight_text {
+  std::string text;
+};
+
+namespace postflight {
+
+inline postflight_string as_string(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+inline std::string text_or_empty(const char* text) {
+  return text == nullptr ? std::string() : std::string(text);
+}
+
+// Hands an error to the caller, if he wants it, and returns its status.
+postflight_status report(const Error& error, postflight_error** to);
+postflight_status report_no_memory(postflight_error** to);
+postflight_status report_exception(const std::exception& exception,
+                                   postflight_error** to);
+
+// Runs `body`, which returns Result<>.
+template <class Body>
+postflight_status guarded(postflight_error** error, Body&& body) noexcept {
+  try {
+    const Result<> done = std::forward<Body>(body)();
+    return done ? POSTFLIGHT_OK : report(done.error(), error);
+  } catch (const std::bad_alloc&) {
+    return report_no_memory(error);
+  } catch (const std::exception& exception) {
+    return report_exception(exception, error);
+  }
+}
+
+// Hands a handle to the caller.
+template <class Handle>
+void hand_out(std::unique_ptr<Handle> handle, Handle** to) {
+  *to = handle.release();
+}
+
+inline void hand_out(std::string text, postflight_text** to) {
+  hand_out(std::make_unique<postflight_text>(std::move(text)), to);
+}
+
+// What `write`, given an Output, writes.
+template <class Write>
+std::string written(Write&& write) {
+  std::string text;
+  Output out([&text](std::string_view piece) { text += piece; });
+  std::forward<Write>(write)(out);
+  out.flush();
+  return text;
+}
+
+}  // namespace postflight

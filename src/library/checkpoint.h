@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <postflight/postflight.h>
+
+#include "checkpoint/model/checkpoint.h"
+#include "checkpoint/tensor/reader.h"
+#include "library/context.h"
+
+namespace postflight {
+
+// A checkpoint as its handles and what was made with them share it: callers
+// free them in any order.
+struct SharedCheckpoint {
+  SharedCheckpoint(std::shared_ptr<SharedContext> with, Checkpoint opened,
+                   std::string path);
+  SharedCheckpoint(const SharedCheckpoint&) = delete;
+  SharedCheckpoint& operator=(const SharedCheckpoint&) = delete;
+
+  // The tree as C sees it, made when it is first asked for.
+  const std::vector<postflight_node>& nodes() const;
+  Result<const Tensor*> tensor(std::uint32_t index) const;
+  TensorReader reader(std::uint32_t flags) const;
+
+  std::shared_ptr<SharedContext> context;
+  Checkpoint checkpoint;
+  std::string name;  // as it was given, for answers
+
+ private:
+  postflight_node node_of(const Node& node) const;
+
+  mutable std::once_flag made_;
+  mutable std::vector<postflight_node> nodes_;
+  mutable std::deque<std::string> texts_;  // that nodes point to
+};
+
+}  // namespace postflight
+
+struct postflight_checkpoint {
+  std::shared_ptr<const postflight::SharedCheckpoint> shared;
+};
