@@ -46,7 +46,7 @@ fuzz: packages-clang ## fuzz each decoder for FUZZ_SECONDS (60)
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 lint: packages-clang ## check format, names, likely bugs and the scripts
-	find src tests bench fuzz -name '*.h' -o -name '*.cc' | \
+	find src include examples tests bench fuzz -name '*.h' -o -name '*.cc' | \
 	  xargs clang-format --dry-run -Werror
 	find tests bench fuzz -name '*.py' | xargs python3 -c \
 	  'import sys; [compile(open(f).read(), f, "exec") for f in sys.argv[1:]]'

@@ -1,5 +1,6 @@
 # What `make install` installs and `make package` packages: the program, its man
-# page and completions, which it generates itself, and the licences.
+# page and completions, which it generates itself, the licences, and the library
+# with what belongs to it.
 
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR NOT TARGET postflight)
   return()
@@ -60,6 +61,8 @@ install(CODE "
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+include(cmake/install_library.cmake)
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "postflight maintainers <postflight@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION "\
@@ -67,6 +70,7 @@ It reads what the job left behind, flight-recorder dumps and checkpoints, and
 shows what is in them, without running any of it.")
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34)")
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/triggers)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_STRIP_FILES ON)

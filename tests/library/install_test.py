@@ -1,0 +1,122 @@
+"""Installs the library, and builds and runs the examples against it from
+outside of the source tree: by CMake, and by pkg-config where it is installed.
+
+    tests/library/install_test.py build/release
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests/data"
+
+
+def run(*command, status=0, **options):
+    done = subprocess.run([str(word) for word in command], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **options)
+    if done.returncode != status:
+        raise AssertionError(f"{command}: exit {done.returncode}\n"
+                             f"{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    build = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.place = pathlib.Path(cls.folder.name)
+        first = cls.place / "first"
+        cls.prefix = cls.place / "prefix"
+        run("cmake", "--install", cls.build, "--prefix", first, "--component",
+            "library")
+        # What is installed may be moved.
+        first.rename(cls.prefix)
+        shutil.copytree(ROOT / "examples", cls.place / "examples")
+        cls.examples = cls.place / "build"
+        run("cmake", "-S", cls.place / "examples", "-B", cls.examples,
+            f"-DCMAKE_PREFIX_PATH={cls.prefix}")
+        run("cmake", "--build", cls.examples)
+
+    def example(self, name, *arguments, status=0):
+        return run(self.examples / name, *arguments, status=status)
+
+    def test_a_c_program_lists_a_checkpoint(self):
+        text = self.example("checkpoint", DATA / "ckpt/train_state.pt")
+        self.assertIn('model."0.weight"  float32 [8, 6]  192 bytes\n', text)
+
+    def test_a_c_program_gets_a_sentence(self):
+        done = subprocess.run([self.examples / "checkpoint", "/nowhere"],
+                              stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.stderr,
+                         "cannot open /nowhere: No such file or directory\n")
+
+    def test_a_cpp_program_reads_some_tensors(self):
+        text = self.example("partial_read", DATA / "ckpt/train_state.pt",
+                            "model.*weight*")
+        self.assertIn('model."0.weight"  192 bytes\n', text)
+        self.assertNotIn("bias", text)
+
+    def test_a_c_program_diagnoses_a_job(self):
+        verdict = json.loads(self.example(
+            "diagnose", DATA / "flight/nccl_tp_fsdp", status=1))
+        self.assertEqual(verdict["verdict"]["kind"], "never_joined")
+
+    def test_a_cpp_program_counts_entries(self):
+        text = self.example("entries", DATA / "flight/nccl_tp_fsdp")
+        self.assertRegex(text, r"^completed \d+\nscheduled \d+\n$")
+
+    def test_a_cpp_program_encodes_with_its_own_transform(self):
+        text = self.example("stream")
+        self.assertRegex(
+            text, r'^\["stream.zstd/1","stream.invert@example/1"\]: '
+            r"\d+ bytes, and back\n$")
+
+    def test_ranks_share_a_folder_that_is_removed(self):
+        meeting = self.place / "meeting"
+        meeting.mkdir()
+        ranks = [subprocess.Popen(
+            [self.examples / "temporary_folder", str(rank), "3", meeting],
+            stdout=subprocess.PIPE, text=True) for rank in (2, 1, 0)]
+        answers = [rank.communicate(timeout=60)[0] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0, 0])
+        folders = {answer.split(": ")[1] for answer in answers}
+        self.assertEqual(len(folders), 1)
+        self.assertFalse(os.path.exists(folders.pop().strip()))
+
+    def test_pkg_config_finds_it(self):
+        if shutil.which("pkg-config") is None:
+            self.skipTest("pkg-config is not installed")
+        files = self.prefix / "lib/pkgconfig"
+        flags = run("pkg-config", "--cflags", "--libs", "postflight",
+                    env={**os.environ, "PKG_CONFIG_PATH": str(files)}).split()
+        program = self.place / "by_pkg_config"
+        run("cc", "-std=c11", ROOT / "examples/checkpoint.c", *flags,
+            f"-Wl,-rpath,{self.prefix / 'lib'}", "-o", program)
+        self.assertIn("float32",
+                      run(program, DATA / "ckpt/train_state.pt"))
+
+    def test_installs_what_belongs_to_it(self):
+        installed = {path.relative_to(self.prefix).as_posix()
+                     for path in self.prefix.rglob("*")}
+        for name in ("include/postflight_transform.h",
+                     "include/postflight/checkpoint.h",
+                     "lib/libpostflight.so", "share/man/man3/libpostflight.3.gz",
+                     "share/postflight/schema/trace.json",
+                     "share/doc/postflight/checkpoints.md",
+                     "share/doc/postflight/examples/checkpoint.c"):
+            self.assertIn(name, installed)
+
+
+if __name__ == "__main__":
+    Install.build = sys.argv.pop()
+    unittest.main()
