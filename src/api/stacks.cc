@@ -68,6 +68,8 @@ void add_files(std::span<const std::string> files, const Context& context,
         if (entry->is_regular_file(error))
           inside.push_back(entry->path());
       std::ranges::sort(inside);
+      if (inside.empty())
+        into.add(fail(ErrorKind::kUsage, "{}: no files in this folder", name));
       for (const std::string& one : inside)
         into.add(read_file_stacks(one, context));
       continue;

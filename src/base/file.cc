@@ -4,10 +4,12 @@
 #include "base/truncation_guard.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +19,16 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kFirstRead = std::size_t{1} << 20;
+
+std::string name_of_user(uid_t user) {
+  std::array<char, 4096> buffer;
+  passwd entry = {};
+  passwd* found = nullptr;
+  if (getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found) == 0 &&
+      found != nullptr)
+    return entry.pw_name;
+  return fmt::format("user {}", user);
+}
 
 struct Opened {
   Descriptor descriptor;
@@ -29,7 +41,7 @@ Result<Opened> open_for_reading(const std::filesystem::path& path) {
     number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
   } while (number < 0 && errno == EINTR);
   if (number < 0)
-    return fail_errno(fmt::format("cannot open {}", path.string()));
+    return fail_to_open(path);
   Opened opened{Descriptor(number), {}};
   if (::fstat(number, &opened.status) != 0)
     return fail_errno(fmt::format("cannot stat {}", path.string()));
@@ -45,6 +57,41 @@ Result<Opened> open_for_reading(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+// A job that runs in containers or as another user often writes files that only
+// that user can read.
+std::optional<std::string> permission_advice(
+    const std::filesystem::path& path) {
+  if (::access(path.c_str(), R_OK) == 0 || errno != EACCES)
+    return std::nullopt;
+  std::string what = "it";
+  std::filesystem::path denied = path;
+  struct stat info {};
+  // A folder on the way that may not be entered hides what is below.
+  while (::stat(denied.c_str(), &info) != 0) {
+    if (errno != EACCES || !denied.has_relative_path())
+      return std::nullopt;
+    denied = denied.has_parent_path() ? denied.parent_path() : ".";
+    what = "the folder " + denied.string();
+  }
+  constexpr mode_t kPermissions = 07777;
+  const std::string owner = name_of_user(info.st_uid);
+  return fmt::format(
+      "permission denied: {} belongs to {} and has mode {:04o}; read it as {}, "
+      "or as its owner chmod {} {}",
+      what, owner, info.st_mode & kPermissions, owner,
+      S_ISDIR(info.st_mode) ? "a+rx" : "a+r", denied.string());
+}
+
+tl::unexpected<Error> fail_to_open(const std::filesystem::path& path) {
+  const int error = errno;
+  const std::optional<std::string> advice =
+      error == EACCES ? permission_advice(path) : std::nullopt;
+  errno = error;
+  if (!advice)
+    return fail_errno(fmt::format("cannot open {}", path.string()));
+  return fail(ErrorKind::kIo, "cannot open {}: {}", path.string(), *advice);
+}
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path,
                                     const Limits& limits) {

@@ -8,13 +8,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 
 #include <sys/types.h>
 
 namespace postflight {
 
 struct WatchedMapping;
+
+// "permission denied: it belongs to root and has mode 0600; read it as root, or
+// ..." if this user may not read a file, or not reach it; else nothing.
+std::optional<std::string> permission_advice(const std::filesystem::path& path);
+// That open() failed, from errno, with that advice.
+[[gnu::cold]] tl::unexpected<Error> fail_to_open(
+    const std::filesystem::path& path);
 
 // A whole file as bytes, mapped read-only. What cannot be mapped (a pipe, a
 // file of /proc) is read into memory instead, up to Limits::max_pipe_bytes;

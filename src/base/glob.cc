@@ -6,6 +6,8 @@
 
 #include <glob.h>
 
+#include "base/file.h"
+
 namespace postflight {
 namespace {
 
@@ -82,7 +84,8 @@ Result<std::vector<std::string>> expand_path(const std::string& path) {
     return std::vector<std::string>{path};
   if (path.find_first_of("*?[") == path.npos)
     return fail(ErrorKind::kIo, "{}: {}", path,
-                error ? error.message() : "no such file or folder");
+                permission_advice(path).value_or(
+                    error ? error.message() : "no such file or folder"));
   glob_t matches = {};
   const int code = ::glob(path.c_str(), GLOB_TILDE, nullptr, &matches);
   std::vector<std::string> paths(matches.gl_pathv,

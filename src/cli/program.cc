@@ -1,7 +1,12 @@
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "api/file_kind.h"
+#include "base/escape.h"
 #include "cli/arguments/fr_trace_arguments.h"
 #include "cli/arguments/help_text.h"
 #include "cli/arguments/parser.h"
@@ -27,6 +32,23 @@ Result<Parsed> parse_words(const Command& program, int argc, char** argv) {
   if (!words.empty() && words[0] == "fr-trace")
     TRY(spell_out_fr_trace_options(*program.find("fr-trace"), words));
   return parse(program, words);
+}
+
+// "model.pt is a checkpoint: postflight ckpt ls model.pt", if that is why a
+// command could not read what it was given.
+std::string wrong_kind(const Parsed& parsed) {
+  const std::string_view path = parsed.command->path;
+  const std::string name = fmt::format(" {} ", path.substr(0, path.find(' ')));
+  for (const std::string& word : parsed.positionals) {
+    const std::optional<FileKind> kind = file_kind(word);
+    if (!kind || kind->homes.find(name) != kind->homes.npos)
+      continue;
+    return kind->command.empty()
+               ? fmt::format("{} is {}", word, kind->what)
+               : fmt::format("{} is {}: {} {}", word, kind->what, kind->command,
+                             shell_quoted(word));
+  }
+  return "";
 }
 
 int could_not_look(const Error& error) {
@@ -71,8 +93,18 @@ int run_program(int argc, char** argv) {
     return session.finish(Exit::kWell);
   }
   const Result<Exit> exit = parsed->command->run(session);
-  if (!exit)
+  const bool misread = exit ? *exit == Exit::kCouldNotLook
+                            : exit.error().kind() != ErrorKind::kUsage;
+  // A dump is a pickle, which ckpt reads as a checkpoint without tensors.
+  const std::string hint = misread || parsed->command->path.starts_with("ckpt ")
+                               ? wrong_kind(*parsed)
+                               : "";
+  if (!exit && hint.empty())
     session.complain(exit.error());
+  else if (!exit)
+    session.complain(fmt::format("{}; {}", exit.error().message(), hint));
+  else if (!hint.empty())
+    session.complain(hint);
   return session.finish(exit.value_or(Exit::kCouldNotLook));
 }
 

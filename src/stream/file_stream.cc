@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 namespace postflight {
 namespace {
 
@@ -36,7 +38,7 @@ Result<FileSource> FileSource::open(const std::filesystem::path& path) {
     number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
   } while (number < 0 && errno == EINTR);
   if (number < 0)
-    return fail_errno(fmt::format("cannot open {}", path.string()));
+    return fail_to_open(path);
   return FileSource(Descriptor(number), path.string());
 }
 

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "checkpoint/zip/format.h"
 
 namespace postflight {
@@ -79,7 +80,7 @@ Result<std::unique_ptr<DataFile>> DataFile::open(
 Result<Descriptor> DataFile::opened_again() const {
   Descriptor opened(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!opened.is_open())
-    return fail_errno(fmt::format("cannot open {}", path_.string()));
+    return fail_to_open(path_);
   struct stat status {};
   if (::fstat(opened.number(), &status) != 0 ||
       static_cast<std::uint64_t>(status.st_size) != size())

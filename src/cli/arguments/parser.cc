@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -45,7 +47,7 @@ class Parser {
       answer_ = command_->find_parameter("--help");
     if (answer_ == nullptr)
       TRY(check_complete());
-    return Parsed{command_, answer_};
+    return Parsed{command_, answer_, std::move(positionals_)};
   }
 
   const Command& command() const { return *command_; }
@@ -63,6 +65,7 @@ class Parser {
         continue;
       has_positional_ = true;
       given_.push_back(&parameter);
+      positionals_.emplace_back(word);
       return parameter.store(word);
     }
     return unknown(word, command_->run ? "an argument" : "a command");
@@ -170,6 +173,7 @@ class Parser {
   const Command* command_;
   std::span<const std::string> rest_;
   std::vector<const Parameter*> given_;
+  std::vector<std::string> positionals_;
   const Parameter* answer_ = nullptr;
   bool only_positionals_ = false;
   bool has_positional_ = false;

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/arguments/command.h"
@@ -14,6 +15,8 @@ struct Parsed {
   // --help or --version, which takes the place of running the command; --help,
   // too, if the words stop before a command that can be run.
   const Parameter* answer = nullptr;
+  // The words that are not options, as they were given.
+  std::vector<std::string> positionals = {};
 };
 
 // Reads a command line, without the program's name, into the targets of the

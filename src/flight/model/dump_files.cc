@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
 #include "base/glob.h"
 
 namespace postflight {
@@ -42,7 +43,8 @@ class Finder {
     std::error_code error;
     fs::directory_iterator probe(root, error);
     if (error)
-      return fail(ErrorKind::kIo, "{}: {}", root, error.message());
+      return fail(ErrorKind::kIo, "{}: {}", root,
+                  permission_advice(root).value_or(error.message()));
     std::vector<fs::path> folders = {root};
     while (!folders.empty()) {
       const fs::path folder = std::move(folders.back());
@@ -69,9 +71,11 @@ class Finder {
                                    item->path().string()});
     }
     if (error)
-      found_.findings.push_back({"unreadable", Severity::kWarning,
-                                 "cannot read the folder: " + error.message(),
-                                 folder.string()});
+      found_.findings.push_back(
+          {"unreadable", Severity::kWarning,
+           "cannot read the folder: " +
+               permission_advice(folder).value_or(error.message()),
+           folder.string()});
   }
 
   // Symbolic links can form cycles.

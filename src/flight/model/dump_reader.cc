@@ -1,9 +1,5 @@
 #include "flight/model/dump_reader.h"
 
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -259,31 +255,6 @@ class PartReader {
   std::vector<DumpPart> parts_;
 };
 
-std::string name_of_user(uid_t user) {
-  std::array<char, 4096> buffer;
-  passwd entry = {};
-  passwd* found = nullptr;
-  if (getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found) == 0 &&
-      found != nullptr)
-    return entry.pw_name;
-  return fmt::format("user {}", user);
-}
-
-// Why a file cannot be opened, and what to do. A job that runs in containers
-// or as another user often writes dumps that only that user can read.
-std::string why_unreadable(const std::string& file, const Error& error) {
-  struct stat info = {};
-  if (access(file.c_str(), R_OK) == 0 || errno != EACCES ||
-      stat(file.c_str(), &info) != 0)
-    return std::string(error.message());
-  constexpr mode_t kPermissions = 07777;
-  return fmt::format(
-      "permission denied: it belongs to {} and has mode {:04o}; read it as {}, "
-      "or as its owner chmod a+r {}",
-      name_of_user(info.st_uid), info.st_mode & kPermissions,
-      name_of_user(info.st_uid), file);
-}
-
 }  // namespace
 
 Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits,
@@ -307,7 +278,10 @@ DumpParts read_dump_parts(const std::string& file, Machine& machine,
   if (!mapped) {
     read.parts.push_back(
         {file, std::nullopt,
-         SkippedFile{file, why_unreadable(file, mapped.error()), false, -1}});
+         SkippedFile{file,
+                     permission_advice(file).value_or(
+                         std::string(mapped.error().message())),
+                     false, -1}});
     return read;
   }
   read.bytes = mapped->bytes().size();

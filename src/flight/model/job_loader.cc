@@ -92,6 +92,9 @@ Result<Job> load_job(std::span<const std::string> paths,
   if (job.ranks.empty()) {
     if (found.files.empty())
       return fail(ErrorKind::kIo, "{}: no files found", paths[0]);
+    if (found.files.size() == 1 && found.files[0] == paths[0])
+      return fail(ErrorKind::kUnsupported, "{}: {}", job.skipped[0].file,
+                  job.skipped[0].reason);
     return fail(ErrorKind::kUnsupported,
                 "{}: no flight-recorder dump in {} file{}; {}: {}", paths[0],
                 found.files.size(), found.files.size() == 1 ? "" : "s",
