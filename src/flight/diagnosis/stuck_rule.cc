@@ -5,6 +5,35 @@
 #include "flight/diagnosis/evidence.h"
 
 namespace postflight {
+namespace {
+
+// Dumps without operations prove nothing, unless they were asked for active
+// ones only: then the state of the groups shows that the recorder was on.
+Verdict call_empty(const Job& job) {
+  const bool recorded =
+      std::ranges::any_of(job.ranks, [](const RankDump& rank) {
+        return std::ranges::any_of(
+            rank.statuses,
+            [](const GroupStatus& status) { return status.last_enqueued > 0; });
+      });
+  Verdict verdict;
+  verdict.kind = recorded ? VerdictKind::kHealthy : VerdictKind::kInconclusive;
+  if (!recorded)
+    verdict.confidence = Confidence::kPossible;
+  verdict.summary =
+      recorded ? fmt::format(
+                     "no operation of {} ranks was in progress, and the "
+                     "dumps hold no others",
+                     job.ranks.size())
+               : fmt::format(
+                     "the dumps of {} ranks hold no operation: nothing had "
+                     "run yet, or the recorder is off "
+                     "(TORCH_FR_BUFFER_SIZE=0)",
+                     job.ranks.size());
+  return verdict;
+}
+
+}  // namespace
 
 std::optional<Verdict> call_stuck(const Case& facts) {
   const Wait* stuck = nullptr;
@@ -80,6 +109,8 @@ Verdict call_healthy(const Case& facts) {
         "operations are pending, but the dumps do not show whom they wait for";
     return verdict;
   }
+  if (facts.job.entry_count() == 0)
+    return call_empty(facts.job);
   verdict.kind = VerdictKind::kHealthy;
   verdict.summary =
       fmt::format("all {} recorded operations of {} ranks are completed",

@@ -109,8 +109,9 @@ constexpr auto kKinds = std::to_array<VerdictTraits>({
      .headline = "SLOW",
      .severity = Severity::kWarning,
      .culprits = RankState::kBehind,
-     .advice = "profile that rank, and compare its host's clock, temperature "
-               "and other load."},
+     .advice =
+         "profile that rank (postflight profile --pid N --mode wall), and "
+         "compare its host's clock, temperature and other load."},
 });
 
 constexpr bool is_in_order() {

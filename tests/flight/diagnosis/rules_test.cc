@@ -707,6 +707,14 @@ TEST(Rules, TakeAnyNumbers) {
       }
 }
 
+TEST(Rules, DumpsWithoutOperationsProveNothing) {
+  Job job = JobMaker().group("0", {0, 1}).rank(0, {}).rank(1, {}).job();
+  EXPECT_EQ(verdict_text(job), "inconclusive - possible");
+  // The recorder was on, and only active operations were asked for.
+  job.ranks[1].statuses.push_back({.last_enqueued = 7, .last_completed = 7});
+  EXPECT_EQ(verdict_text(job), "healthy - certain");
+}
+
 TEST(Rules, AHealthyJobSaysOnlyWhatItDoesNotProve) {
   const Job job = JobMaker()
                       .group("0", {0, 1})
