@@ -300,6 +300,12 @@ postflight_status postflight_tensor_view(
     const postflight_checkpoint* checkpoint, uint32_t index, const void** data,
     size_t* size, postflight_error** error);
 
+/* Where those bytes are in a file, for programs that map or read it themselves.
+ * Fails as the function above does, and for a file in memory. */
+postflight_status postflight_tensor_place(
+    const postflight_checkpoint* checkpoint, uint32_t index,
+    postflight_text** path, uint64_t* offset, postflight_error** error);
+
 /* ---- partial reads ---------------------------------------------------- */
 
 typedef struct postflight_plan postflight_plan;

@@ -53,6 +53,16 @@ postflight_status guarded(postflight_error** error, Body&& body) noexcept {
   }
 }
 
+// A handle or what handles share, from its members.
+template <class T, class... Members>
+std::unique_ptr<T> from_members(Members&&... members) {
+  return std::unique_ptr<T>(new T{std::forward<Members>(members)...});
+}
+template <class T, class... Members>
+std::shared_ptr<T> shared_from_members(Members&&... members) {
+  return from_members<T>(std::forward<Members>(members)...);
+}
+
 // Hands a handle to the caller.
 template <class Handle>
 void hand_out(std::unique_ptr<Handle> handle, Handle** to) {
@@ -60,7 +70,7 @@ void hand_out(std::unique_ptr<Handle> handle, Handle** to) {
 }
 
 inline void hand_out(std::string text, postflight_text** to) {
-  hand_out(std::make_unique<postflight_text>(std::move(text)), to);
+  hand_out(from_members<postflight_text>(std::move(text)), to);
 }
 
 // What `write`, given an Output, writes.

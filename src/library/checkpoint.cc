@@ -8,6 +8,7 @@
 #include "api/checkpoint.h"
 #include "api/stream.h"
 #include "checkpoint/key_filter.h"
+#include "checkpoint/model/data_file.h"
 #include "checkpoint/model/value_repr.h"
 #include "checkpoint/tensor/slice.h"
 #include "checkpoint/verification/verification.h"
@@ -122,7 +123,7 @@ Result<OpenOptions> open_options(const postflight_open_options* given,
 
 postflight_checkpoint* handle(std::shared_ptr<SharedContext> context,
                               Checkpoint opened, std::string name) {
-  return std::make_unique<postflight_checkpoint>(
+  return from_members<postflight_checkpoint>(
              std::make_shared<const SharedCheckpoint>(
                  std::move(context), std::move(opened), std::move(name)))
       .release();
@@ -189,6 +190,15 @@ Result<const Tensor*> SharedCheckpoint::tensor(std::uint32_t index) const {
     return fail(ErrorKind::kUsage, "there is no tensor {}: it has {}", index,
                 checkpoint.tensors().size());
   return &checkpoint.tensors()[index];
+}
+
+Result<Bytes> SharedCheckpoint::view(std::uint32_t index) const {
+  const std::optional<Bytes> found = reader(0).view(*TRY(tensor(index)));
+  if (!found)
+    return fail(ErrorKind::kUnsupported,
+                "its bytes are not in the file as they are in memory; read it "
+                "instead");
+  return *found;
 }
 
 TensorReader SharedCheckpoint::reader(std::uint32_t flags) const {
@@ -384,15 +394,29 @@ postflight_status postflight_tensor_view(
     const postflight_checkpoint* checkpoint, uint32_t index, const void** data,
     size_t* size, postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    const SharedCheckpoint& shared = *checkpoint->shared;
-    const Tensor& tensor = *TRY(shared.tensor(index));
-    const std::optional<Bytes> view = shared.reader(0).view(tensor);
-    if (!view)
-      return fail(ErrorKind::kUnsupported,
-                  "its bytes are not in the file as they are in memory; read "
-                  "it instead");
-    *data = view->data();
-    *size = view->size();
+    const Bytes view = TRY(checkpoint->shared->view(index));
+    *data = view.data();
+    *size = view.size();
     return {};
+  });
+}
+
+postflight_status postflight_tensor_place(
+    const postflight_checkpoint* checkpoint, uint32_t index,
+    postflight_text** path, uint64_t* offset, postflight_error** error) {
+  return guarded(error, [&]() -> Result<> {
+    const SharedCheckpoint& shared = *checkpoint->shared;
+    const Bytes view = TRY(shared.view(index));
+    for (const DataFile* const file : shared.checkpoint.files()) {
+      const Bytes all = file->mapped_bytes();
+      if (view.data() < all.data() ||
+          view.data() + view.size() > all.data() + all.size())
+        continue;
+      hand_out(file->path().native(), path);
+      *offset = static_cast<uint64_t>(view.data() - all.data());
+      return {};
+    }
+    return fail(ErrorKind::kUnsupported,
+                "its bytes are not in a file that is mapped; read it instead");
   });
 }

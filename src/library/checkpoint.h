@@ -28,6 +28,8 @@ struct SharedCheckpoint {
   const std::vector<postflight_node>& nodes() const;
   Result<const Tensor*> tensor(std::uint32_t index) const;
   TensorReader reader(std::uint32_t flags) const;
+  // The bytes of a tensor in a mapped file or in memory.
+  Result<Bytes> view(std::uint32_t index) const;
 
   std::shared_ptr<SharedContext> context;
   Checkpoint checkpoint;

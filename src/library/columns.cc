@@ -228,7 +228,7 @@ postflight_status postflight_job_entries(const postflight_job* job,
                                          postflight_columns** columns,
                                          postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    auto made = std::make_unique<postflight_columns>(job->shared);
+    auto made = from_members<postflight_columns>(job->shared);
     ColumnMaker(*made).make();
     hand_out(std::move(made), columns);
     return {};

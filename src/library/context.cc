@@ -50,7 +50,7 @@ postflight_status postflight_context_new(postflight_context** context,
                                          postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
     hand_out(
-        std::make_unique<postflight_context>(std::make_shared<SharedContext>()),
+        from_members<postflight_context>(std::make_shared<SharedContext>()),
         context);
     return {};
   });

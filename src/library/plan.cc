@@ -62,7 +62,7 @@ postflight_status postflight_plan_new(const postflight_checkpoint* checkpoint,
                   "postflight_plan_options has {} bytes instead of {}; begin "
                   "with POSTFLIGHT_SIZED",
                   options->size, sizeof(*options));
-    auto made = std::make_unique<postflight_plan>(checkpoint->shared);
+    auto made = from_members<postflight_plan>(checkpoint->shared);
     const ReadRequest request = TRY(request_of(*options, made->wanted));
     made->plan = TRY(CheckpointReader(made->shared->checkpoint).plan(request));
     hand_out(std::move(made), plan);

@@ -96,9 +96,9 @@ struct postflight_reader {
 postflight_status postflight_registry_new(postflight_registry** registry,
                                           postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    hand_out(std::make_unique<postflight_registry>(
-                 std::make_shared<SharedRegistry>()),
-             registry);
+    hand_out(
+        from_members<postflight_registry>(std::make_shared<SharedRegistry>()),
+        registry);
     return {};
   });
 }
@@ -141,7 +141,7 @@ postflight_status postflight_chain_new(const postflight_registry* registry,
                                        postflight_chain** chain,
                                        postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    auto made = std::make_shared<SharedChain>(registry->shared);
+    auto made = shared_from_members<SharedChain>(registry->shared);
     if (key != nullptr)
       made->key.emplace(TRY(SecretKey::from_hex(key)));
     std::vector<TransformRequest> requests;
@@ -151,7 +151,7 @@ postflight_status postflight_chain_new(const postflight_registry* registry,
     made->chain.emplace(
         TRY(TransformChain::make(made->registry->registry, requests,
                                  {.key = made->key ? &*made->key : nullptr})));
-    hand_out(std::make_unique<postflight_chain>(std::move(made)), chain);
+    hand_out(from_members<postflight_chain>(std::move(made)), chain);
     return {};
   });
 }
@@ -181,8 +181,8 @@ postflight_status postflight_writer_new(const postflight_chain* chain,
                                         void* user, postflight_writer** writer,
                                         postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    auto made = std::make_unique<postflight_writer>(chain->shared,
-                                                    CallerSink(function, user));
+    auto made = from_members<postflight_writer>(chain->shared,
+                                                CallerSink(function, user));
     made->sink = TRY(made->shared->chain->transform_to(made->below));
     hand_out(std::move(made), writer);
     return {};
@@ -216,8 +216,8 @@ postflight_status postflight_reader_new(const postflight_chain* chain,
                                         void* user, postflight_reader** reader,
                                         postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    auto made = std::make_unique<postflight_reader>(
-        chain->shared, CallerSource(function, user));
+    auto made = from_members<postflight_reader>(chain->shared,
+                                                CallerSource(function, user));
     made->source = TRY(made->shared->chain->transform_from(made->below));
     hand_out(std::move(made), reader);
     return {};

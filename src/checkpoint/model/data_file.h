@@ -48,6 +48,9 @@ class DataFile {
   std::uint64_t size() const { return bytes_.size(); }
   const Limits& limits() const { return limits_; }
 
+  // All bytes of the file at path(), if it is mapped and not a part of one.
+  Bytes mapped_bytes() const { return map_ ? bytes_ : Bytes(); }
+
   // As MappedFile::shrank().
   bool shrank() const { return map_ && map_->shrank(); }
 
