@@ -35,6 +35,13 @@ class Collection {
       first_ = std::move(read.error());
   }
 
+  void note(std::string message) {
+    snapshot_.findings.push_back({.kind = "read_once",
+                                  .severity = Severity::kWarning,
+                                  .message = std::move(message),
+                                  .where = {}});
+  }
+
   Result<StackSnapshot> finish() {
     if (snapshot_.processes.empty() && first_)
       return tl::unexpected<Error>(std::move(*first_));
@@ -101,9 +108,12 @@ Result<StackSnapshot> collect_stacks(const StacksRequest& request,
       pids.push_back(pid);
   };
   for (const std::int32_t pid : request.pids) {
-    add(pid);
-    if (request.children)
-      std::ranges::for_each(python_children(pid, locator), add);
+    const std::vector<pid_t> children =
+        request.children ? python_children(pid, locator) : std::vector<pid_t>();
+    // A shell or srun that has started Python need not run it itself.
+    if (children.empty() || request.native || runs_python(pid, locator))
+      add(pid);
+    std::ranges::for_each(children, add);
   }
   if (request.mine)
     std::ranges::for_each(python_processes(locator), add);
@@ -114,10 +124,17 @@ Result<StackSnapshot> collect_stacks(const StacksRequest& request,
     found.add(read_process(pid, request, context, locator));
   if (request.again.count() > 0 && !pids.empty()) {
     std::this_thread::sleep_for(request.again);
-    for (const pid_t pid : pids)
+    for (const pid_t pid : pids) {
       // One that has ended meanwhile keeps its first stack.
-      if (auto again = read_process(pid, request, context, locator))
+      auto again = read_process(pid, request, context, locator);
+      if (again)
         found.add(std::move(again));
+      else
+        found.note(fmt::format(
+            "process {} was read only once, so it is not known whether it "
+            "moves: {}",
+            pid, again.error().message()));
+    }
   }
   return found.finish();
 }

@@ -30,7 +30,9 @@ std::optional<std::string> suggestion(std::string_view typed,
   for (const std::string& word : words) {
     const bool completes = typed.size() > 2 && word.starts_with(typed);
     const std::size_t distance = completes ? 1 : edit_distance(typed, word);
-    if (distance < least) {
+    // "--rank" is rather "--ranks" than "--rank-pattern".
+    if (distance < least || (completes && distance == least && best &&
+                             word.size() < best->size())) {
       least = distance;
       best = word;
     }

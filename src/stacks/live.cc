@@ -94,6 +94,11 @@ std::vector<std::byte> copy_stack(const Memory& memory, std::uint64_t bottom) {
   return bytes;
 }
 
+// Python 3.12 and 3.13 run a class's __init__ above a frame of their own.
+bool is_cleanup_of_init(const StackFrame& frame) {
+  return frame.function == "__init__" && frame.file == "__init__";
+}
+
 // Reads one process.
 class LiveProcess {
  public:
@@ -171,6 +176,7 @@ class LiveProcess {
     thread.frames = frames_of_stack(builder.profile(), stack);
     if (options_.locals)
       add_locals(python, thread);
+    std::erase_if(thread.frames, is_cleanup_of_init);
   }
 
   // Of the innermost Python frame, and of the innermost one of the user's code.
@@ -225,12 +231,6 @@ class LiveProcess {
   bool changed_ = false;  // a running thread's stack, while it was read
 };
 
-bool runs_python(pid_t pid, PythonLocator& locator) {
-  const ProcessMemory memory(pid);
-  const Result<std::optional<PythonRuntime>> found = locator.find(pid, memory);
-  return found && *found;
-}
-
 }  // namespace
 
 Result<ProcessStacks> read_live_stacks(pid_t pid,
@@ -255,6 +255,14 @@ Result<ProcessStacks> read_live_stacks(pid_t pid,
   process.threads =
       LiveProcess(pid, options, context, std::move(python)).threads();
   return process;
+}
+
+bool runs_python(pid_t pid, PythonLocator& locator) {
+  const ProcessMemory memory(pid);
+  const Result<std::optional<PythonRuntime>> found = locator.find(pid, memory);
+  // Of a version that is not supported, it should say so.
+  return found ? found->has_value()
+               : found.error().kind() == ErrorKind::kUnsupported;
 }
 
 std::vector<pid_t> python_children(pid_t pid, PythonLocator& locator) {

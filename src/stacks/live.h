@@ -27,6 +27,7 @@ Result<ProcessStacks> read_live_stacks(pid_t pid,
                                        const Context& context,
                                        PythonLocator& locator);
 
+bool runs_python(pid_t pid, PythonLocator& locator);
 // Processes that run Python and may be read: those below `pid`, and all of this
 // user but this process itself.
 std::vector<pid_t> python_children(pid_t pid, PythonLocator& locator);

@@ -20,7 +20,7 @@ bool is_library(const StackFrame& frame) {
         "/lib/python3", "<string>", "<unknown"})
     if (frame.file.find(part) != frame.file.npos)
       return true;
-  return frame.file.empty() || frame.function.starts_with('<');
+  return frame.file.empty();
 }
 
 // The outermost Python frame of the threads that the module threading starts.

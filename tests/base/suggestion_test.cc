@@ -15,6 +15,12 @@ TEST(Suggestion, FindsTheNearestWord) {
   EXPECT_EQ(suggestion("tra", kWords), "trace");
 }
 
+TEST(Suggestion, CompletesToTheShortestWord) {
+  const std::vector<std::string> words = {"--rank-pattern", "--ranks",
+                                          "--ranks-of"};
+  EXPECT_EQ(suggestion("--rank", words), "--ranks");
+}
+
 TEST(Suggestion, IsSilentWhenNothingIsNear) {
   EXPECT_EQ(suggestion("profile", kWords), std::nullopt);
   EXPECT_EQ(suggestion("", kWords), std::nullopt);

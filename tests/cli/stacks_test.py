@@ -88,10 +88,13 @@ LOCALS = """
 
 
 def waits(pid):
-    """Whether all threads of a process have come to rest."""
+    """Whether all threads of a process and its children have come to rest."""
+    tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
     return all(
         (task / "stat").read_text().rpartition(")")[2].split()[0] == "S"
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+        for task in tasks) and all(
+            waits(child) for task in tasks
+            for child in (task / "children").read_text().split())
 
 
 class Stacks(unittest.TestCase):
@@ -144,8 +147,7 @@ class Stacks(unittest.TestCase):
                          {"waiting"})
 
     def test_shows_locals_without_running_code(self):
-        with open(self.script, "w", encoding="utf-8") as file:
-            file.write(textwrap.dedent(LOCALS))
+        self.write(LOCALS)
         for python in [PYTHON, *glob.glob(os.path.expanduser(
                 "~/.pyenv/versions/3.*/bin/python3"))]:
             minor = int(subprocess.check_output(
@@ -185,6 +187,103 @@ class Stacks(unittest.TestCase):
                     one["name"] for one in
                     process["threads"][0]["frames"][0]["locals"]})
                 self.assertTrue(waits(pid))
+
+    def text(self, *arguments):
+        done = subprocess.run([self.program, "stacks", *arguments],
+                              capture_output=True, text=True)
+        return done.stdout + done.stderr
+
+    def write(self, program):
+        with open(self.script, "w", encoding="utf-8") as file:
+            file.write(textwrap.dedent(program))
+
+    def test_the_top_of_a_script_is_the_users_code(self):
+        self.write("""
+            import threading
+            print(1, flush=True)
+            threading.Event().wait()
+        """)
+        pid = self.start(threads=1)
+        place, = self.stacks("--pid", str(pid))["groups"]
+        self.assertRegex(place["place"], r"wait … <module> \(train.py:4\)$")
+
+    def test_hides_the_frame_that_starts_init(self):
+        self.write("""
+            import threading
+            class Loader:
+                def __init__(self, last):
+                    if last:
+                        print(1, flush=True)
+                        threading.Event().wait()
+            def make(last):
+                return Loader(last)
+            for i in range(100):  # until the call is specialised
+                make(i == 99)
+        """)
+        for python in glob.glob(os.path.expanduser(
+                "~/.pyenv/versions/3.1[2-9]*/bin/python3")):
+            with self.subTest(python):
+                pid = self.start(threads=1, python=python)
+                process, = self.stacks("--pid", str(pid))["processes"]
+                self.assertNotIn("__init__", {
+                    frame["file"] for frame in process["threads"][0]["frames"]})
+
+    def test_says_that_a_process_is_a_zombie(self):
+        self.write("""
+            import os, time
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+            print(child, flush=True)
+            time.sleep(100)
+        """)
+        process = subprocess.Popen([PYTHON, self.script],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        child = process.stdout.readline().strip()
+        self.assertEqual(
+            self.text("--pid", child),
+            f"postflight: process {child} has ended; its parent, process "
+            f"{process.pid}, has not collected it yet (a zombie): look at that "
+            "one\n")
+
+    def test_a_shell_that_started_python_is_no_error(self):
+        process = subprocess.Popen(
+            ["sh", "-c", f"{PYTHON} {self.script}; true"],
+            stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(os.killpg, process.pid, 9)
+        process.stdout.readline()
+        answer = self.stacks("--pid", str(process.pid), "--children")
+        self.assertIn("train.py", answer["processes"][0]["command"])
+        self.assertIn("does not run Python",
+                      self.text("--pid", str(process.pid)))
+
+    def test_says_that_a_process_ended_between_two_readings(self):
+        self.write("""
+            print(1, flush=True)
+            import time
+            time.sleep(0.5)
+        """)
+        pid = self.start(threads=1)
+        answer = self.stacks("--pid", str(pid), "--again", "2s")
+        self.assertEqual(
+            [(one["kind"], one["severity"]) for one in answer["findings"]],
+            [("read_once", "warning")])
+        self.assertIn(f"process {pid} was read only once",
+                      answer["findings"][0]["message"])
+
+    def test_says_that_a_version_is_not_supported(self):
+        for python in glob.glob(os.path.expanduser(
+                "~/.pyenv/versions/3.8*/bin/python3")):
+            pid = self.start(python=python)
+            self.assertIn("Python 3.8 is not supported",
+                          self.text("--mine"))
+            self.assertIn(str(pid), self.text("--pid", str(pid)))
 
     def test_does_not_stop_it(self):
         pid = self.start()

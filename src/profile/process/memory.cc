@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/stat.h>
@@ -27,6 +29,29 @@ char ptrace_scope() {
   return text && !text->bytes().empty()
              ? static_cast<char>(text->bytes().front())
              : '0';
+}
+
+// From /proc/PID/stat: "4711 (name) Z 4700 ...".
+tl::unexpected<Error> fail_without_memory(pid_t pid) {
+  const auto file = MappedFile::open(fmt::format("/proc/{}/stat", pid));
+  const std::string_view text = file ? as_text(file->bytes()) : "";
+  const std::size_t name_end = text.rfind(") ");
+  char state = ' ';
+  pid_t parent = 0;
+  if (name_end != text.npos && name_end + 4 < text.size()) {
+    state = text[name_end + 2];
+    std::from_chars(text.data() + name_end + 4, text.data() + text.size(),
+                    parent);
+  }
+  constexpr pid_t kKernelThreads = 2;
+  if (state == 'Z')
+    return fail(ErrorKind::kUsage,
+                "process {} has ended; its parent, process {}, has not "
+                "collected it yet (a zombie): look at that one",
+                pid, parent);
+  if (pid == kKernelThreads || parent == kKernelThreads)
+    return fail(ErrorKind::kUsage, "process {} is a kernel thread", pid);
+  return fail(ErrorKind::kUsage, "process {} has ended", pid);
 }
 
 }  // namespace
@@ -66,8 +91,7 @@ Result<> check_permission(pid_t pid, std::string_view command) {
     return fail(ErrorKind::kUsage, "there is no process {}", pid);
   const Result<std::vector<Mapping>> mappings = process_mappings(pid);
   if (mappings && mappings->empty())
-    return fail(ErrorKind::kUsage, "process {} has ended or has no memory",
-                pid);
+    return fail_without_memory(pid);
   if (mappings) {
     std::array<std::byte, 1> byte;
     const iovec here = {byte.data(), byte.size()};

@@ -24,10 +24,12 @@ std::string shown_place(std::span<const StackFrame> frames,
 std::string doing(const ThreadStack& thread, const Terminal& terminal) {
   const std::string_view verb =
       thread.state == ThreadState::kWaiting ? "waits in" : "is in";
+  const bool runs = thread.state == ThreadState::kRunning;
   return fmt::format("{} {}{}", verb, shown_place(thread.frames, terminal),
-                     thread.motion == Motion::kStuck  ? ", stuck there"
-                     : thread.motion == Motion::kBusy ? ", and moves"
-                                                      : "");
+                     thread.motion == Motion::kBusy    ? ", and moves"
+                     : thread.motion != Motion::kStuck ? ""
+                     : runs                            ? ", and runs there"
+                                                       : ", stuck there");
 }
 
 std::string about(const ProcessStacks& process) {
@@ -65,9 +67,10 @@ void write_thread(const ThreadStack& thread, const Terminal& terminal,
   if (thread.state != ThreadState::kUnknown)
     out += fmt::format(", {}", thread_state_name(thread.state));
   if (thread.motion != Motion::kUnknown)
-    out += fmt::format(", {}", thread.motion == Motion::kStuck
-                                   ? "stuck: the same stack twice"
-                                   : "busy: its stack changes");
+    out += thread.motion == Motion::kBusy ? ", busy: its stack changes"
+           : thread.state == ThreadState::kRunning
+               ? ", the same stack twice: a loop, or one long call"
+               : ", stuck: the same stack twice";
   out += "\n";
   const StackFrame* const own = own_frame(thread.frames);
   for (const StackFrame& frame : thread.frames) {
