@@ -3,15 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "pickle/assembler.h"
+#include "pickle/frame.h"
 
 namespace postflight {
 namespace {
 
 using namespace std::string_literals;
-
-std::string frame(char size) {
-  return "\x95"s + size + "\0\0\0\0\0\0\0"s;
-}
 
 // "reader: calls" of each that reads it, "reader! why" of the others.
 std::string seen(std::string_view bytes) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "pickle/assembler.h"
+#include "pickle/frame.h"
 
 namespace postflight {
 namespace {
@@ -17,10 +18,6 @@ std::string doubts(std::string_view bytes) {
     all += reason.kind + " at " + reason.where + "\n";
   }
   return all;
-}
-
-std::string frame(char size) {
-  return "\x95"s + size + "\0\0\0\0\0\0\0"s;
 }
 
 TEST(Scrutiny, DoubtsNothingThatPicklersWrite) {

@@ -103,7 +103,8 @@ TEST(ClassicAnalysis, FindsTheFirstThatIsNotFinished) {
   ASSERT_TRUE(analysis.unfinished);
   EXPECT_EQ(entry_at(job, analysis.unfinished->where).sequence, 6);
   EXPECT_THAT(analysis.unfinished->ranks,
-              ElementsAre(Rank{0}, Rank{1}, Rank{3}));
+              ElementsAre(testing::Pair(
+                  State::kScheduled, ElementsAre(Rank{0}, Rank{1}, Rank{3}))));
 }
 
 TEST(ClassicAnalysis, HoldsForAllRealJobs) {
