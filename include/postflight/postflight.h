@@ -234,6 +234,9 @@ typedef enum postflight_tensor_flag {
   POSTFLIGHT_HAS_PARTS = 16, /* the tensors and values below it describe it */
   POSTFLIGHT_CONTIGUOUS = 32,
   POSTFLIGHT_SHAPE_UNKNOWN = 64,
+  /* What is read has this resolved; but it is another view than one without. */
+  POSTFLIGHT_CONJUGATED = 128,
+  POSTFLIGHT_NEGATED = 256,
 } postflight_tensor_flag;
 
 /* A tensor as the file describes it; valid while the checkpoint lives. */
@@ -247,7 +250,7 @@ typedef struct postflight_tensor {
   const int64_t* stride; /* in elements */
   uint32_t dimensions;
   uint32_t flags;     /* of postflight_tensor_flag */
-  uint32_t storage;   /* tensors with the same number share memory */
+  uint32_t storage;   /* tensors with the same number share it */
   uint32_t item_size; /* bytes per element; 0: unknown */
   uint64_t offset;    /* in the storage, in elements */
   uint64_t elements;

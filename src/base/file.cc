@@ -19,6 +19,9 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kFirstRead = std::size_t{1} << 20;
+// Larger files are mapped in any case. Dumps are smaller, and reading as much
+// takes a hundredth of a second.
+constexpr off_t kReadWithoutGuard = off_t{64} << 20;
 
 std::string name_of_user(uid_t user) {
   std::array<char, 4096> buffer;
@@ -99,7 +102,9 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path,
   const int number = opened.descriptor.number();
   MappedFile file;
   // Files of /proc report size 0 and have to be read to find their size.
-  if (S_ISREG(opened.status.st_mode) && opened.status.st_size > 0) {
+  if (S_ISREG(opened.status.st_mode) && opened.status.st_size > 0 &&
+      (opened.status.st_size > kReadWithoutGuard ||
+       TruncationGuard::exists())) {
     const auto size = static_cast<std::size_t>(opened.status.st_size);
     void* address =
         ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, number, /*offset=*/0);
@@ -142,6 +147,42 @@ Result<> MappedFile::read_all(int descriptor, const std::filesystem::path& path,
     else if (errno != EINTR)
       return fail_errno(fmt::format("cannot read {}", path.string()));
   }
+}
+
+Result<> MappedFile::copy_in(std::uint64_t offset, std::uint64_t size) const {
+  if (watched_ == nullptr || size == 0 || offset >= size_)
+    return {};
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = offset / page * page;
+  const std::uint64_t last = offset + std::min(size, size_ - offset);
+  const std::uint64_t end =
+      std::min<std::uint64_t>(size_, (last + page - 1) / page * page);
+  const Opened opened = TRY(open_for_reading(path_));
+  void* const copy = ::mmap(nullptr, end - begin, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, /*offset=*/0);
+  if (copy == MAP_FAILED)
+    return fail_errno(fmt::format("cannot read {}", path_.string()));
+  std::uint64_t at = begin;
+  while (at < end) {
+    const ssize_t count = ::pread(opened.descriptor.number(),
+                                  static_cast<std::byte*>(copy) + (at - begin),
+                                  end - at, static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      break;
+    at += static_cast<std::uint64_t>(count);
+  }
+  if (at < end || opened.status.st_dev != device_ ||
+      opened.status.st_ino != inode_) {
+    ::munmap(copy, end - begin);
+    return fail(ErrorKind::kIo, "{}: it changed while it was read",
+                path_.string());
+  }
+  if (::mremap(copy, end - begin, end - begin, MREMAP_MAYMOVE | MREMAP_FIXED,
+               static_cast<std::byte*>(address_) + begin) == MAP_FAILED)
+    return fail_errno(fmt::format("cannot read {}", path_.string()));
+  return {};
 }
 
 bool MappedFile::grow() {

@@ -28,8 +28,10 @@ std::optional<std::string> permission_advice(const std::filesystem::path& path);
 // A whole file as bytes, mapped read-only. What cannot be mapped (a pipe, a
 // file of /proc) is read into memory instead, up to Limits::max_pipe_bytes;
 // folders and devices are refused. If another process truncates the file
-// while it is mapped, touching the missing part raises SIGBUS, or reads zeros
-// under a TruncationGuard and makes shrank() true.
+// while it is mapped, touching the missing part reads zeros under a
+// TruncationGuard and makes shrank() true. Without a guard it raises SIGBUS, so
+// then only large files are mapped, and copy_in() is for the parts of them that
+// are used again and again.
 class MappedFile {
  public:
   // Blocks until a named pipe has a writer, as cat does; when walking a folder,
@@ -44,6 +46,10 @@ class MappedFile {
   // Whether the file has been truncated since it was mapped, so that bytes
   // read from it may have been zeros.
   bool shrank() const;
+
+  // Replaces a part of the mapping by a copy, at the same addresses. Fails if
+  // the file has become too short. Nobody else may read the part meanwhile.
+  Result<> copy_in(std::uint64_t offset, std::uint64_t size) const;
 
   // Valid while the MappedFile lives, also after it was moved.
   Bytes bytes() const {

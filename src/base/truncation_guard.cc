@@ -39,6 +39,7 @@ Registry& registry() {
 std::atomic<const Block*> watched = nullptr;
 std::atomic<std::uintptr_t> page_size = 4096;
 struct sigaction otherwise;
+std::atomic<int> guards = 0;
 
 const WatchedMapping* mapping_at(std::uintptr_t address) {
   for (const Block* block = watched.load(); block != nullptr;
@@ -112,7 +113,12 @@ Result<TruncationGuard> TruncationGuard::start() {
   if (::sigaction(SIGBUS, nullptr, &otherwise) != 0 ||
       ::sigaction(SIGBUS, &action, nullptr) != 0)
     return fail_errno("cannot handle SIGBUS");
+  ++guards;
   return TruncationGuard(otherwise);
+}
+
+bool TruncationGuard::exists() {
+  return guards > 0;
 }
 
 TruncationGuard::TruncationGuard(TruncationGuard&& other) noexcept
@@ -120,8 +126,10 @@ TruncationGuard::TruncationGuard(TruncationGuard&& other) noexcept
       moved_from_(std::exchange(other.moved_from_, true)) {}
 
 TruncationGuard::~TruncationGuard() {
-  if (!moved_from_)
-    ::sigaction(SIGBUS, &before_, nullptr);
+  if (moved_from_)
+    return;
+  ::sigaction(SIGBUS, &before_, nullptr);
+  --guards;
 }
 
 std::vector<std::filesystem::path> TruncationGuard::shrunk_files() {

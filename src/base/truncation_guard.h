@@ -34,6 +34,9 @@ void unwatch_mapping(WatchedMapping* mapping,
 class TruncationGuard {
  public:
   static Result<TruncationGuard> start();
+  // Whether one exists. Where none does, as in the library, files are read into
+  // memory as far as possible instead of being mapped.
+  static bool exists();
 
   TruncationGuard(TruncationGuard&& other) noexcept;
   TruncationGuard& operator=(TruncationGuard&&) = delete;

@@ -77,6 +77,8 @@ std::uint32_t flags_of(const Tensor& tensor) {
   set_if(tensor.has_parts(), POSTFLIGHT_HAS_PARTS);
   set_if(is_contiguous(tensor), POSTFLIGHT_CONTIGUOUS);
   set_if(!tensor.shape_known, POSTFLIGHT_SHAPE_UNKNOWN);
+  set_if(tensor.conjugated, POSTFLIGHT_CONJUGATED);
+  set_if(tensor.negated, POSTFLIGHT_NEGATED);
   return flags;
 }
 
@@ -119,6 +121,30 @@ Result<OpenOptions> open_options(const postflight_open_options* given,
   if (given->key != nullptr)
     options.key.emplace(TRY(SecretKey::from_hex(given->key)));
   return options;
+}
+
+// Tensors are read from the files, but what describes them stays mapped, and
+// another process may truncate a file at any time.
+Result<> keep_descriptions(const Checkpoint& checkpoint) {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::vector<std::uint64_t> begins(checkpoint.files().size(), kNone);
+  std::vector<std::uint64_t> ends(checkpoint.files().size(), 0);
+  for (const Storage& storage : checkpoint.storages()) {
+    if (!storage.inside.empty() || storage.assembly != nullptr ||
+        !storage.problem.empty() || storage.size == 0 ||
+        storage.file >= begins.size())
+      continue;
+    Extent extent = storage.extent;
+    if (storage.entry != nullptr)
+      extent = TRY(checkpoint.files()[storage.file]->extent(*storage.entry));
+    begins[storage.file] = std::min(begins[storage.file], extent.offset);
+    ends[storage.file] =
+        std::max(ends[storage.file], extent.offset + extent.size);
+  }
+  for (std::size_t i = 0; i < begins.size(); ++i)
+    if (begins[i] != kNone)
+      TRY(checkpoint.files()[i]->copy_edges(begins[i], ends[i]));
+  return {};
 }
 
 postflight_checkpoint* handle(std::shared_ptr<SharedContext> context,
@@ -218,6 +244,7 @@ postflight_status postflight_checkpoint_open(
     std::shared_ptr<SharedContext> shared = shared_context(context);
     OpenOptions with = TRY(open_options(options, shared->context));
     Checkpoint opened = TRY(Checkpoint::open(path, std::move(with)));
+    TRY(keep_descriptions(opened));
     *checkpoint = handle(std::move(shared), std::move(opened), path);
     return {};
   });

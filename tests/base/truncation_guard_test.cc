@@ -43,6 +43,7 @@ TEST(TruncationGuard, ReadsZerosWhereAFileWasCutOff) {
 }
 
 TEST(TruncationGuard, NoticesAFileThatLostLessThanAPage) {
+  const TruncationGuard guard = must(TruncationGuard::start());
   const TemporaryFolder folder = scratch_folder();
   const std::filesystem::path path = folder.path() / "dump";
   write_file(path, std::string(kPage + 100, 'x'));
@@ -51,7 +52,35 @@ TEST(TruncationGuard, NoticesAFileThatLostLessThanAPage) {
   EXPECT_TRUE(file.shrank());
 }
 
+TEST(TruncationGuard, IsNotNeededWhereASmallFileIsReadIntoMemory) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path path = folder.path() / "dump";
+  const std::string content(3 * kPage, 'x');
+  write_file(path, content);
+  ASSERT_FALSE(TruncationGuard::exists());
+  const MappedFile file = must(MappedFile::open(path));
+  std::filesystem::resize_file(path, 10);
+  EXPECT_EQ(as_text(file.bytes()), content);
+  EXPECT_FALSE(file.shrank());
+}
+
+TEST(TruncationGuard, SparesThePartOfAMappingThatWasCopied) {
+  const TruncationGuard guard = must(TruncationGuard::start());
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path path = folder.path() / "dump";
+  write_file(path, std::string(3 * kPage, 'x'));
+  const MappedFile file = must(MappedFile::open(path));
+  ASSERT_TRUE(file.copy_in(kPage + 1, 1).has_value());
+  std::filesystem::resize_file(path, 0);
+  const std::string_view text = as_text(file.bytes());
+  EXPECT_EQ(text.substr(kPage, kPage), std::string(kPage, 'x'));
+  EXPECT_EQ(text[2 * kPage], '\0');
+  EXPECT_TRUE(file.shrank());
+  EXPECT_FALSE(file.copy_in(0, 1).has_value());
+}
+
 TEST(TruncationGuard, LeavesAFileAloneThatGrewOrWasReplaced) {
+  const TruncationGuard guard = must(TruncationGuard::start());
   const TemporaryFolder folder = scratch_folder();
   const std::filesystem::path path = folder.path() / "dump";
   write_file(path, std::string(100, 'x'));

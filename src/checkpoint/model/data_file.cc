@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/truncation_guard.h"
 #include "checkpoint/zip/format.h"
 
 namespace postflight {
@@ -89,6 +90,13 @@ Result<Descriptor> DataFile::opened_again() const {
   return opened;
 }
 
+Result<> DataFile::copy_edges(std::uint64_t begin, std::uint64_t end) const {
+  if (!map_ || TruncationGuard::exists())
+    return {};
+  TRY(map_->copy_in(0, begin));
+  return map_->copy_in(end, size() - std::min(end, size()));
+}
+
 Result<> DataFile::read_at(std::uint64_t offset,
                            std::span<std::byte> to) const {
   if (offset > size() || to.size() > size() - offset)
@@ -97,7 +105,8 @@ Result<> DataFile::read_at(std::uint64_t offset,
                 offset, offset + to.size(), size());
   if (whole_ != nullptr)
     return whole_->read_at(begin_ + offset, to);
-  if (!descriptor_ && (!opens_again_ || to.size() < kSmallRead)) {
+  const bool from_mapping = to.size() < kSmallRead && TruncationGuard::exists();
+  if (!descriptor_ && (!opens_again_ || from_mapping)) {
     copy_bytes(bytes().subspan(offset, to.size()), to);
     return {};
   }
@@ -154,7 +163,7 @@ Result<> DataFile::read_at(std::uint64_t offset,
 std::optional<Bytes> DataFile::mapped_at(std::uint64_t offset,
                                          std::uint64_t size) const {
   const Result<Bytes> part = slice(bytes_, offset, size);
-  if (!part || part->empty())
+  if (!part || part->empty() || !TruncationGuard::exists())
     return std::nullopt;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(part->data());
@@ -184,7 +193,8 @@ std::optional<Extent> DataFile::far_extent(const ZipEntry& entry) const {
       last_header_.exchange(at, std::memory_order_relaxed);
   std::array<std::byte, 512> room;
   const std::size_t size = kLocalHeaderSize + entry.name.size();
-  if (!descriptor_ || (at > before ? at - before : before - at) < kNear ||
+  const bool near = (at > before ? at - before : before - at) < kNear;
+  if (!descriptor_ || (near && TruncationGuard::exists()) ||
       size > room.size() || at > this->size() || this->size() - at < size)
     return std::nullopt;
   const std::span<std::byte> header = std::span(room).first(size);

@@ -51,6 +51,10 @@ class DataFile {
   // All bytes of the file at path(), if it is mapped and not a part of one.
   Bytes mapped_bytes() const { return map_ ? bytes_ : Bytes(); }
 
+  // Without a TruncationGuard, replaces the mapping before `begin` and from
+  // `end` on by copies, see MappedFile::copy_in(): what is not tensors.
+  Result<> copy_edges(std::uint64_t begin, std::uint64_t end) const;
+
   // As MappedFile::shrank().
   bool shrank() const { return map_ && map_->shrank(); }
 

@@ -7,12 +7,16 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/test_files.h"
+#include "base/truncation_guard.h"
 #include "checkpoint/tensor/slice.h"
 #include "checkpoint/tensor/strided_copy.h"
 #include "checkpoint/torch_maker.h"
 
 namespace postflight {
 namespace {
+
+// As in the program: without one, files are not read through their mapping.
+const Result<TruncationGuard> kGuard = TruncationGuard::start();
 
 // Every element found by its index alone.
 std::vector<std::int32_t> by_definition(const std::vector<std::int32_t>& from,
