@@ -64,6 +64,9 @@ Result<std::unique_ptr<ProfileRun>> ProfileRun::start(ProfileRequest request,
   run->write_notes();
   if (!run->request_.pid)
     TRY(run->launch());
+  // A process that has itself profiled says where its phases are.
+  else if (auto phases = process_environment()("POSTFLIGHT_PHASES"))
+    run->sampling_.folder = *std::move(phases);
   return run;
 }
 
