@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench fuzz lint install package clean \
+.PHONY: help demo test bench fuzz lint install wheel package clean \
         packages packages-test packages-clang release asan
 
 # Shows a command and runs it; exit status 1 means that it found a problem.
@@ -48,11 +48,12 @@ fuzz: packages-clang ## fuzz each decoder for FUZZ_SECONDS (60)
 lint: packages-clang ## check format, names, likely bugs and the scripts
 	find src include examples tests bench fuzz -name '*.h' -o -name '*.cc' | \
 	  xargs clang-format --dry-run -Werror
-	find tests bench fuzz -name '*.py' | xargs python3 -c \
+	find python tests bench fuzz -name '*.py' | xargs python3 -c \
 	  'import sys; [compile(open(f).read(), f, "exec") for f in sys.argv[1:]]'
 	bash -n .ci/run
 	sh -n cmake/packages.sh
 	sh -n fuzz/run.sh
+	sh -n contrib/bin/strobeclient
 	cmake --preset tidy
 	run-clang-tidy -quiet -p build/tidy '/src/' >build/tidy/findings 2>&1 || \
 	  { grep -E '(warning|error):' build/tidy/findings; false; }
@@ -60,6 +61,9 @@ lint: packages-clang ## check format, names, likely bugs and the scripts
 install: release ## install it below PREFIX (/usr/local) and DESTDIR
 	DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' \
 	  --strip
+
+wheel: release ## make a wheel for Python 3.9 and later in build/wheel
+	/usr/bin/python3 -B python/make_wheel.py build/release build/wheel
 
 package: release ## make a Debian package in build/
 	cpack --config build/release/CPackConfig.cmake -B build
