@@ -153,6 +153,24 @@ std::string_view role_name(EvidenceRole role) {
       return "differs";
     case EvidenceRole::kMajority:
       return "majority";
+    case EvidenceRole::kReported:
+      return "reported";
+  }
+  return "";
+}
+
+std::string_view witness_name(Witness witness) {
+  switch (witness) {
+    case Witness::kDump:
+      return "dump";
+    case Witness::kLog:
+      return "log";
+    case Witness::kHosts:
+      return "hosts";
+    case Witness::kStacks:
+      return "stacks";
+    case Witness::kSummary:
+      return "summary";
   }
   return "";
 }

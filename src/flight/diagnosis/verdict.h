@@ -72,14 +72,22 @@ enum class EvidenceRole : std::uint8_t {
   kNoEntries,  // a rank at fault recorded none
   kDiffers,    // its arguments differ from those of the majority
   kMajority,
+  kReported,  // what a witness other than the dumps says of it
 };
 std::string_view role_name(EvidenceRole role);
+
+// Who says so.
+enum class Witness : std::uint8_t { kDump, kLog, kHosts, kStacks, kSummary };
+std::string_view witness_name(Witness witness);
 
 // A record that the verdict rests on.
 struct Evidence {
   Rank rank;
-  std::optional<std::uint32_t> entry;  // nothing for kNoEntries
+  std::optional<std::uint32_t> entry;  // nothing for kNoEntries and kReported
   EvidenceRole role = EvidenceRole::kWaiting;
+  Witness witness = Witness::kDump;
+  std::string message = {};  // in the words of the witness
+  std::string where = {};    // "train.log:18"
 };
 
 struct RankStatus {
@@ -121,7 +129,8 @@ struct Verdict {
   VerdictKind kind = VerdictKind::kHealthy;
   Confidence confidence = Confidence::kCertain;
   std::vector<Rank> culprits;
-  std::string summary;  // a sentence without a full stop
+  std::string summary;   // a sentence without a full stop
+  std::string headline;  // instead of that of the kind
   // The operation that it is about, if it is about one.
   std::optional<GroupId> group;
   std::string operation;

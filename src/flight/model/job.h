@@ -39,6 +39,8 @@ struct RankDump {
   TextId library;
   bool json = false;
   bool complete = true;  // false: the file is truncated or damaged
+  // What its log says: the last operations of some groups, without times.
+  bool reported = false;
   // Those of its pg_config and its entries, sorted.
   std::vector<GroupId> groups;
   std::vector<GroupStatus> statuses;

@@ -65,7 +65,10 @@ void write_evidence(const Job& job, const std::vector<Evidence>& all,
     json.object();
     json.field("rank", evidence.rank.value);
     json.field("role", role_name(evidence.role));
+    json.field("witness", witness_name(evidence.witness));
     write_entry_at("entry", job, evidence.rank, evidence.entry, json);
+    write_text_or_null("message", evidence.message, json);
+    write_text_or_null("where", evidence.where, json);
     json.end();
   }
   json.end();
@@ -144,6 +147,8 @@ void write_groups(const Job& job, JsonWriter& json) {
 void write_dumps(const Job& job, JsonWriter& json) {
   json.array("dumps");
   for (const RankDump& dump : job.ranks) {
+    if (dump.reported)
+      continue;
     json.object();
     json.field("file", dump.file);
     json.field("rank", dump.rank.value);
