@@ -62,6 +62,18 @@ bool explains_all(const Case& facts, const Wait& wait) {
   return !usually_waits(facts, wait) && !just_begun(facts, wait);
 }
 
+// A file that can't be read was written: its rank may have done its part.
+std::vector<Rank> with_unreadable_dump(const Case& facts,
+                                       const std::vector<Rank>& ranks) {
+  std::vector<Rank> found;
+  for (const SkippedFile& file : facts.job.skipped)
+    if (!file.empty && std::ranges::binary_search(ranks, Rank{file.rank}))
+      found.push_back({file.rank});
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 }  // namespace
 
 std::optional<Verdict> blame_unknown(const Case& facts) {
@@ -86,6 +98,20 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
         fmt::format("ranks hang in {}, but {} of {} ranks have no dump here",
                     facts.wait_text(wait), std::max(unknown.size(), missing),
                     facts.graph.world.size());
+    add_waiting(facts, wait, verdict);
+    return verdict;
+  }
+  if (const std::vector<Rank> unreadable =
+          with_unreadable_dump(facts, verdict.culprits);
+      !unreadable.empty()) {
+    verdict.kind = VerdictKind::kInconclusive;
+    verdict.culprits.clear();
+    verdict.summary = fmt::format(
+        "{} of {} ranks {} in {} for {}, but the dump{} of {} can't be read",
+        waiting.size(), facts.graph.world.size(),
+        waiting.size() == 1 ? "waits" : "wait", facts.wait_text(wait),
+        Case::ranks_text(ranks_at(facts, unknown)),
+        unreadable.size() == 1 ? "" : "s", Case::ranks_text(unreadable));
     add_waiting(facts, wait, verdict);
     return verdict;
   }

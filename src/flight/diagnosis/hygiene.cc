@@ -11,9 +11,24 @@
 namespace postflight {
 namespace {
 
+void add_unreadable(const Case& facts, std::vector<Finding>& findings) {
+  const std::vector<Rank> missing = facts.job.without_dump();
+  for (const SkippedFile& file : facts.job.skipped)
+    if (!file.empty && std::ranges::binary_search(missing, Rank{file.rank}))
+      findings.push_back(
+          {"unreadable_dump", Severity::kWarning,
+           fmt::format("the dump of rank {} can't be read, so how far that "
+                       "rank came is not known: {}",
+                       file.rank, file.reason),
+           file.file});
+}
+
 void add_missing_dumps(const Case& facts, const Verdict& verdict,
                        std::vector<Finding>& findings) {
-  const std::vector<Rank> missing = facts.job.without_dump();
+  std::vector<Rank> missing = facts.job.without_dump();
+  for (const SkippedFile& file : facts.job.skipped)
+    if (!file.empty)
+      std::erase(missing, Rank{file.rank});
   if (missing.empty() || missing == verdict.culprits)
     return;
   std::vector<Rank> empty;
@@ -279,6 +294,7 @@ void add_divergences(const Case& facts, const Verdict& verdict,
 
 void add_findings(const Case& facts, Verdict& verdict) {
   std::vector<Finding>& findings = verdict.findings;
+  add_unreadable(facts, findings);
   add_missing_dumps(facts, verdict, findings);
   add_divergences(facts, verdict, findings);
   if (verdict.kind != VerdictKind::kInProgress) {
