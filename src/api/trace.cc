@@ -1,9 +1,11 @@
 #include "api/trace.h"
 
+#include "api/log_verdict.h"
 #include "api/stacks.h"
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -15,11 +17,13 @@
 
 #include "base/file.h"
 #include "base/glob.h"
+#include "base/units.h"
 #include "flight/diagnosis/diagnosis.h"
 #include "flight/model/dump_files.h"
 #include "flight/model/rank_set.h"
 #include "joblog/host_map.h"
 #include "joblog/job_log.h"
+#include "joblog/reported_job.h"
 
 namespace postflight {
 namespace {
@@ -111,11 +115,50 @@ Finding log_finding(const LogEvent& event) {
           .where = fmt::format("{}:{}", event.file, event.line)};
 }
 
+// The files of a folder of logs, those of its folders included, such as that
+// of torchrun's --log-dir.
+Result<std::vector<std::string>> files_in(const std::string& folder) {
+  constexpr std::size_t kMostFiles = 1'000'000;
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(
+           folder, std::filesystem::directory_options::skip_permission_denied,
+           error);
+       !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    std::error_code unknown;
+    if (!entry->path().filename().native().starts_with('.') &&
+        entry->is_regular_file(unknown))
+      files.push_back(entry->path().native());
+    if (files.size() > kMostFiles)
+      return fail(ErrorKind::kRefused,
+                  "{}: more than {} files; give the logs of one job", folder,
+                  kMostFiles);
+  }
+  if (error)
+    return fail(ErrorKind::kIo, "{}: {}", folder, error.message());
+  if (files.empty())
+    return fail(ErrorKind::kIo, "{}: no files in this folder", folder);
+  std::ranges::sort(files);
+  return files;
+}
+
 Result<JobLog> read_logs(std::span<const std::string> given,
                          const HostMap& hosts, const Context& context) {
   std::vector<std::string> files;
   for (const std::string& path : given)
-    std::ranges::copy(TRY(expand_path(path)), std::back_inserter(files));
+    for (std::string& found : TRY(expand_path(path))) {
+      std::error_code unknown;
+      if (std::filesystem::is_directory(found, unknown))
+        std::ranges::move(TRY(files_in(found)), std::back_inserter(files));
+      else
+        files.push_back(std::move(found));
+    }
+  // One that is given twice would count twice.
+  std::set<std::string_view> seen;
+  std::erase_if(files, [&](const std::string& file) {
+    return !seen.insert(file).second;
+  });
   return read_job_logs(files, {.hosts = hosts.size() > 0 ? &hosts : nullptr,
                                .limits = context.limits});
 }
@@ -135,19 +178,138 @@ void add_log(const JobLog& log, Verdict& verdict) {
 
 }  // namespace
 
-Result<Investigation> investigate(const JobEvidence& evidence,
-                                  const Context& context) {
-  Job job = TRY(load_job(evidence.dumps, evidence.load, context));
-  const HostMap hosts = TRY(place_ranks(evidence.hosts, context, job));
-  Investigation found(std::move(job), context);
-  found.verdict = diagnose(found.matching, context);
-  if (!evidence.logs.empty())
-    add_log(TRY(read_logs(evidence.logs, hosts, context)), found.verdict);
+namespace {
+
+// Where the ranks at fault ran and what their processes do.
+void cite_others(const HostMap& hosts,
+                 const std::optional<StackSnapshot>& stacks, Verdict& verdict) {
+  constexpr std::size_t kMost = 64;
+  for (std::size_t i = 0; i < verdict.culprits.size() && i < kMost; ++i) {
+    const Rank rank = verdict.culprits[i];
+    if (const std::string_view host = hosts.host_of(rank); !host.empty())
+      verdict.evidence.push_back({.rank = rank,
+                                  .entry = std::nullopt,
+                                  .role = EvidenceRole::kReported,
+                                  .witness = Witness::kHosts,
+                                  .message = fmt::format("ran on {}", host)});
+    if (!stacks)
+      continue;
+    for (const ProcessStacks* const process :
+         processes_of_rank(&*stacks, rank.value))
+      if (const ThreadStack* const main = process->main_thread();
+          main != nullptr && !main->frames.empty())
+        verdict.evidence.push_back(
+            {.rank = rank,
+             .entry = std::nullopt,
+             .role = EvidenceRole::kReported,
+             .witness = Witness::kStacks,
+             .message = fmt::format("is in {}", place_text(main->frames)),
+             .where = process->source});
+  }
+}
+
+// What the logs say of ranks that the job does not have, or of another time.
+void compare_with_job(const JobLog& log, const Job& job, Verdict& verdict) {
+  const std::vector<Rank> world = job.world();
+  std::set<Rank> strangers;
+  for (const Rank rank : log.speakers)
+    if (!std::ranges::binary_search(world, rank))
+      strangers.insert(rank);
+  for (const LogEvent& event : log.events)
+    for (const Rank rank : event.ranks)
+      if (!std::ranges::binary_search(world, rank))
+        strangers.insert(rank);
+  if (!strangers.empty())
+    verdict.findings.push_back(
+        {"log_of_another_job", Severity::kWarning,
+         fmt::format("the logs speak of {}, which the dumps do not know; are "
+                     "they of another job?",
+                     ranks_label(std::vector<Rank>(strangers.begin(),
+                                                   strangers.end()))),
+         ""});
+  // Logs are in local time, of any zone.
+  constexpr std::int64_t kApart =
+      std::int64_t{36} * 3600 * kNanosecondsPerSecond;
+  std::int64_t logged = 0;
+  for (const LogEvent& event : log.events)
+    if (event.time && event.time->has_year)
+      logged = std::max(logged, event.time->nanoseconds);
+  for (const LogProgress& said : log.progress)
+    if (said.time && said.time->has_year)
+      logged = std::max(logged, said.time->nanoseconds);
+  std::int64_t dumped = 0;
+  for (const RankDump& dump : job.ranks)
+    if (!dump.entries.empty())
+      dumped = std::max(dumped, dump.entries.created(dump.entries.size() - 1));
+  if (logged == 0 || dumped == 0)
+    return;
+  const std::int64_t apart = elapsed(dumped, logged);
+  if (apart > kApart || apart < -kApart)
+    verdict.findings.push_back(
+        {"log_of_another_time", Severity::kWarning,
+         fmt::format(
+             "the last time in the logs is {} {} the last in the dumps; are "
+             "they of another job?",
+             human_duration(std::chrono::nanoseconds(
+                 apart < 0 ? elapsed(logged, dumped) : apart)),
+             apart < 0 ? "before" : "after"),
+         ""});
+}
+
+Result<HostMap> read_hosts_of(const JobLog& log, const JobEvidence& evidence,
+                              const Context& context, Job& job) {
+  for (const LogEvent& event : log.events)
+    if (event.ranks.size() == 1 && !event.host.empty())
+      job.hosts.try_emplace(event.ranks[0], event.host);
+  return place_ranks(evidence.hosts, context, job);
+}
+
+Result<Investigation> investigate_logs(const JobEvidence& evidence,
+                                       const Context& context) {
+  // Logs of torchrun need to know which host has which ranks.
+  HostMap hosts;
+  if (!evidence.hosts.empty()) {
+    const std::string text = TRY(host_list_text(evidence.hosts));
+    hosts =
+        TRY(read_host_map(text, std::nullopt, context.limits).in("--hosts"));
+  }
+  const JobLog log = TRY(read_logs(evidence.logs, hosts, context));
+  ReportedJob reported = make_reported_job(log);
+  hosts = TRY(read_hosts_of(log, evidence, context, reported.job));
+  Investigation found(std::move(reported.job), context);
+  found.verdict = judge_logs(log, reported, found.matching, context);
+  add_log(log, found.verdict);
   if (!evidence.stacks.empty()) {
     found.stacks = TRY(read_stack_files(evidence.stacks, context));
     std::ranges::copy(found.stacks->findings,
                       std::back_inserter(found.verdict.findings));
   }
+  cite_others(hosts, found.stacks, found.verdict);
+  return found;
+}
+
+}  // namespace
+
+Result<Investigation> investigate(const JobEvidence& evidence,
+                                  const Context& context) {
+  if (evidence.dumps.empty() && !evidence.logs.empty())
+    return investigate_logs(evidence, context);
+  Job job = TRY(load_job(evidence.dumps, evidence.load, context));
+  const HostMap hosts = TRY(place_ranks(evidence.hosts, context, job));
+  Investigation found(std::move(job), context);
+  found.verdict = diagnose(found.matching, context);
+  if (!evidence.logs.empty()) {
+    const JobLog log = TRY(read_logs(evidence.logs, hosts, context));
+    cite_log(log, found.verdict);
+    add_log(log, found.verdict);
+    compare_with_job(log, found.job(), found.verdict);
+  }
+  if (!evidence.stacks.empty()) {
+    found.stacks = TRY(read_stack_files(evidence.stacks, context));
+    std::ranges::copy(found.stacks->findings,
+                      std::back_inserter(found.verdict.findings));
+  }
+  cite_others(hosts, found.stacks, found.verdict);
   return found;
 }
 
@@ -160,7 +322,7 @@ bool is_problem(const Verdict& verdict, bool strict) {
     case Action::kIfStrict:
       return strict;
     case Action::kIfPending:
-      return verdict.pending;
+      return verdict.pending || has_problem(verdict.findings);
     case Action::kAlways:
       return true;
   }

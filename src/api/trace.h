@@ -21,11 +21,12 @@ namespace postflight {
 
 // Everything that is known about a job that has ended or hangs.
 struct JobEvidence {
-  std::vector<std::string> dumps;  // as for load_job()
+  // As for load_job(). If there are none, the logs alone are looked at.
+  std::vector<std::string> dumps;
   LoadOptions load = {};
   // Which ranks ran where: a file or a Slurm node list, see read_host_map().
   std::string hosts = {};
-  std::vector<std::string> logs = {};  // files or globs
+  std::vector<std::string> logs = {};  // files, folders or globs
   // Files or folders, see read_saved_stacks().
   std::vector<std::string> stacks = {};
 };

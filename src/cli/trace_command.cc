@@ -36,6 +36,10 @@ struct TraceOptions {
   bool strict = false;
 };
 
+bool logs_alone(const TraceOptions& options) {
+  return options.source.paths.empty() && !options.logs.empty();
+}
+
 // A shell expands an unquoted --log logs/*.log to several words, of which only
 // the first belongs to --log; the others would be taken for dumps.
 Result<> check_logs(const TraceOptions& options) {
@@ -128,6 +132,7 @@ Result<> write_answer(const Investigation& investigation,
   const std::string entries_words = source_words(options.source);
   const TraceReportOptions report = {.all = options.all,
                                      .why = options.why,
+                                     .dumps = !logs_alone(options),
                                      .trace_words = trace_words,
                                      .entries_words = entries_words,
                                      .stacks = stacks};
@@ -149,7 +154,10 @@ Result<Exit> run(const TraceOptions& options, Session& session) {
   TRY(check_logs(options));
   if (!options.sqlite.empty())
     TRY(AtomicFile::check(options.sqlite, session.existing()));
-  std::vector<std::string> paths = TRY(dump_paths(options.source));
+  // Without a folder, logs speak for themselves.
+  std::vector<std::string> paths;
+  if (!logs_alone(options))
+    paths = TRY(dump_paths(options.source));
   LoadProgress progress(session);
   const JobEvidence evidence = {
       .dumps = std::move(paths),
@@ -176,14 +184,17 @@ Command trace_command() {
       .name = "trace",
       .sentence =
           "Says which rank a hung job waits for, why, and where in its code.\n"
-          "It reads the flight-recorder dumps of all ranks, pickle or JSON. "
-          "Exit 1 if the job hangs or is slow, or if the dumps don't tell.",
+          "It reads the flight-recorder dumps of all ranks, pickle or JSON, "
+          "and "
+          "its logs. Exit 1 if the job hangs or is slow, or if the dumps don't "
+          "tell.",
       .examples = {{"postflight trace dumps/", "who is at fault?"},
                    {"postflight trace dumps/ --rank 5", "what one rank did"},
                    {"postflight trace dumps/ --group dp_0",
                     "the ranks of one group"},
                    {"postflight trace dumps/ --json | jq .verdict",
                     "for other programs"},
+                   {"postflight trace --log logs/", "from logs alone"},
                    {"postflight trace", "dumps in the default places"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<TraceOptions>();
@@ -196,9 +207,11 @@ Command trace_command() {
         arguments.option("--hosts", options->hosts, "FILE",
                          "The hosts of the ranks: a hostfile, or a Slurm node "
                          "list with tasks per node");
-        arguments.option("--log", options->logs, "FILE",
-                         "A log of the job, or a quoted glob, to show its "
-                         "errors with the verdict; may be repeated");
+        arguments.option(
+            "--log", options->logs, "FILE",
+            "A log of the job, a folder of them, or a quoted glob: "
+            "a witness beside the dumps or, without any, alone; "
+            "may be repeated");
         arguments.option("--stacks", options->stacks, "FILE",
                          "Stacks of its processes (postflight stacks --json, "
                          "py-spy), to show what the ranks at fault do now; may "

@@ -19,6 +19,9 @@ bool number_is_passing(LogEventKind kind, std::string_view before) {
   switch (kind) {
     case kCollectiveTimeout:
       return before.ends_with("ran for ");
+    // How far each came is what matters.
+    case kWatchdog:
+      return !before.ends_with("work: ") && !before.ends_with("id: ");
     case kKilled:
     case kWorkerFailed:
       return before.ends_with("PID ") || before.ends_with("pid: ") ||

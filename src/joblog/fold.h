@@ -22,6 +22,7 @@ class RankBag {
   // Without duplicates.
   std::vector<Rank> sorted();
   bool empty() const { return ranks_.empty(); }
+  std::size_t size() const { return ranks_.size(); }
 
  private:
   void tidy();

@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,6 +40,12 @@ class RejoinedSource : public Source {
   Source& rest_;
 };
 
+// A flight-recorder dump among the logs: the opcode PROTO and its version.
+bool is_pickle(Bytes front) {
+  return front.size() >= 2 && front[0] == std::byte{0x80} &&
+         front[1] >= std::byte{1} && front[1] <= std::byte{5};
+}
+
 class JobLogReader {
  public:
   explicit JobLogReader(const JobLogOptions& options)
@@ -50,9 +59,16 @@ class JobLogReader {
   Result<> scan(const std::string& file, LogScanner& scanner);
   void scan_lines(Source& source, const std::string& file, LogScanner& scanner);
   void merge(LogScanner& scanner, const LogName& name, std::size_t number);
+  void merge_progress(LogScanner& scanner, const LogName& name,
+                      const std::string& file);
   void attribute(FoldedEvent& folded, const LogScanner& scanner,
                  const LogName& name) const;
-  std::optional<Rank> look_up(const LogEvent& event, const LogScanner& scanner,
+  std::optional<Rank> rank_of(const LogOrigin& origin,
+                              const LogScanner& scanner,
+                              const LogName& name) const;
+  std::optional<Rank> look_up(std::optional<Rank> local, std::string_view host,
+                              std::optional<Rank> task,
+                              const LogScanner& scanner,
                               const LogName& name) const;
   void mark_earliest(std::vector<FoldedEvent>& events) const;
 
@@ -60,6 +76,8 @@ class JobLogReader {
   LogFold fold_;
   JobLog log_;
   std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_progress_ = 0;
+  RankBag speakers_;
   std::optional<LogTime> full_time_;
 };
 
@@ -87,6 +105,17 @@ Result<> JobLogReader::scan(const std::string& file, LogScanner& scanner) {
   std::array<std::byte, 4> buffer;
   const std::size_t size = TRY(read_fully(source, buffer));
   const Bytes front = Bytes(buffer).first(size);
+  if (size == 0) {
+    log_.findings.push_back(
+        {"log_empty", Severity::kNote, "the log is empty", file});
+    return {};
+  }
+  if (is_pickle(front)) {
+    log_.findings.push_back(
+        {"log_is_dump", Severity::kWarning,
+         "the file is a pickle, not a log: give dumps without --log", file});
+    return {};
+  }
   const Compression compression = sniff_compression(front);
   RejoinedSource whole(front, source);
   if (compression == Compression::kNone) {
@@ -100,18 +129,21 @@ Result<> JobLogReader::scan(const std::string& file, LogScanner& scanner) {
 
 // The global rank for torchrun's local rank. The host is that of the line or
 // the file, or else the node whose number Slurm put before the line.
-std::optional<Rank> JobLogReader::look_up(const LogEvent& event,
+std::optional<Rank> JobLogReader::look_up(std::optional<Rank> local,
+                                          std::string_view host,
+                                          std::optional<Rank> task,
                                           const LogScanner& scanner,
                                           const LogName& name) const {
-  const std::optional<Rank> local =
-      event.local_rank ? event.local_rank : name.local_rank;
+  if (!local)
+    local = name.local_rank;
   if (!local || options_.hosts == nullptr)
     return std::nullopt;
   const std::vector<std::string>& hosts = options_.hosts->hosts();
-  std::string_view host = event.host.empty() ? name.host : event.host;
-  if (host.empty() && event.task && scanner.tasks_are_nodes() &&
-      static_cast<std::size_t>(event.task->value) < hosts.size())
-    host = hosts[static_cast<std::size_t>(event.task->value)];
+  if (host.empty())
+    host = name.host;
+  if (host.empty() && task && scanner.tasks_are_nodes() &&
+      static_cast<std::size_t>(task->value) < hosts.size())
+    host = hosts[static_cast<std::size_t>(task->value)];
   return options_.hosts->rank_at(host, local->value);
 }
 
@@ -128,7 +160,7 @@ void JobLogReader::attribute(FoldedEvent& folded, const LogScanner& scanner,
   if (name_holds)
     fallback = name.rank;
   else
-    fallback = look_up(event, scanner, name);
+    fallback = look_up(event.local_rank, event.host, event.task, scanner, name);
   const bool believed =
       folded.rank_source == RankSource::kLine ||
       (folded.rank_source == RankSource::kLabel && !scanner.tasks_are_nodes());
@@ -156,6 +188,55 @@ void JobLogReader::attribute(FoldedEvent& folded, const LogScanner& scanner,
   }
 }
 
+// The rank in the job of who wrote a line; nothing if only its rank in some
+// group is known.
+std::optional<Rank> JobLogReader::rank_of(const LogOrigin& origin,
+                                          const LogScanner& scanner,
+                                          const LogName& name) const {
+  if (origin.rank_source == RankSource::kLine ||
+      (origin.rank_source == RankSource::kLabel && !scanner.tasks_are_nodes()))
+    return origin.rank;
+  if (name.rank && (!scanner.has_ranks() || scanner.only_rank() == name.rank))
+    return name.rank;
+  if (const std::optional<Rank> known =
+          look_up(origin.local_rank, origin.host, origin.task, scanner, name))
+    return known;
+  // The whole file may be that of one rank.
+  return scanner.has_ranks() && !origin.local_rank ? scanner.only_rank()
+                                                   : std::nullopt;
+}
+
+void JobLogReader::merge_progress(LogScanner& scanner, const LogName& name,
+                                  const std::string& file) {
+  dropped_progress_ += scanner.progress().dropped();
+  for (const Rank rank : scanner.speakers())
+    speakers_.add(rank);
+  if (name.rank)
+    speakers_.add(*name.rank);
+  if (const auto size = scanner.progress().world_size())
+    log_.world_size = std::max(log_.world_size.value_or(0), *size);
+  for (ProgressTable::Said& said : scanner.progress().said()) {
+    LogProgress& progress = said.progress;
+    progress.rank = rank_of(said.origin, scanner, name);
+    // In the group of all, both ranks are one.
+    if (!progress.rank && progress.named && progress.of_all())
+      progress.rank = progress.place;
+    progress.time = said.origin.time;
+    progress.host = said.origin.host.empty() ? name.host : said.origin.host;
+    progress.file = file;
+    if (log_.progress.size() < max_log_progress(options_.limits))
+      log_.progress.push_back(std::move(progress));
+    else
+      ++dropped_progress_;
+  }
+  for (ProgressTable::Claimed& claimed : scanner.progress().claims()) {
+    claimed.claim.rank = rank_of(claimed.origin, scanner, name);
+    claimed.claim.file = file;
+    if (log_.claims.size() < options_.limits.max_log_events)
+      log_.claims.push_back(std::move(claimed.claim));
+  }
+}
+
 void JobLogReader::merge(LogScanner& scanner, const LogName& name,
                          std::size_t number) {
   dropped_ += scanner.dropped();
@@ -173,6 +254,7 @@ Result<> JobLogReader::read(const std::string& file, const LogName& name,
   LogScanner scanner(options_.limits);
   TRY(scan(file, scanner));
   merge(scanner, name, number);
+  merge_progress(scanner, name, file);
   return {};
 }
 
@@ -214,14 +296,84 @@ JobLog JobLogReader::finish(std::span<const std::string> files) {
              "are kept",
              dropped_, options_.limits.max_log_events),
          ""});
+  if (dropped_progress_ > 0)
+    log_.findings.push_back(
+        {"log_progress_dropped", Severity::kNote,
+         fmt::format("what the logs say of {} more ranks and groups is "
+                     "omitted: at most {} are kept",
+                     dropped_progress_, max_log_progress(options_.limits)),
+         ""});
+  for (LogProgress& one : log_.progress)
+    if (full_time_ && one.time)
+      one.time = with_year(*one.time, *full_time_);
+  for (LogClaim& one : log_.claims)
+    if (full_time_ && one.time)
+      one.time = with_year(*one.time, *full_time_);
+  log_.speakers = speakers_.sorted();
   return std::move(log_);
+}
+
+// The rank that the first lines of a log are of, if that is one.
+std::optional<Rank> rank_at_front(const std::string& file,
+                                  const Limits& limits) {
+  constexpr int kLines = 2000;
+  Result<FileSource> source = FileSource::open(file);
+  if (!source)
+    return std::nullopt;
+  LineReader lines(*source, limits.max_log_line_bytes);
+  std::optional<Rank> rank;
+  for (int i = 0; i < kLines; ++i) {
+    const Result<bool> more = lines.next();
+    if (!more || !*more)
+      break;
+    const LogLine line = read_log_line(lines.line());
+    if (line.rank_source != RankSource::kLine)
+      continue;
+    if (rank && rank != line.rank)
+      return std::nullopt;
+    rank = line.rank;
+  }
+  return rank;
+}
+
+// The first rank of the host whose torchrun wrote these logs by the ranks on
+// that host, as one of them is known; a job of one host begins with 0.
+void place_local_ranks(std::span<const std::string> files, const Limits& limits,
+                       std::vector<LogName>& names) {
+  // By the folder above those of attempts.
+  const auto root_of = [&](std::size_t i) {
+    return files[i].substr(0, files[i].rfind("attempt_"));
+  };
+  std::map<std::string, std::set<std::int64_t>> firsts;
+  std::map<std::string, std::set<Rank>> locals;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (names[i].local_rank && !names[i].rank) {
+      locals[root_of(i)].insert(*names[i].local_rank);
+      std::set<std::int64_t>& known = firsts[root_of(i)];
+      if (const std::optional<Rank> rank = rank_at_front(files[i], limits))
+        known.insert(std::int64_t{rank->value} - names[i].local_rank->value);
+    }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!names[i].local_rank || names[i].rank)
+      continue;
+    const std::set<std::int64_t>& known = firsts[root_of(i)];
+    const bool one_host = firsts.size() == 1 && locals[root_of(i)].size() > 1;
+    if (known.size() > 1 || (known.empty() && !one_host))
+      continue;
+    const std::int64_t first = known.empty() ? 0 : *known.begin();
+    const std::int64_t rank = first + names[i].local_rank->value;
+    if (first >= 0 && rank <= INT32_MAX)
+      names[i].rank = Rank{static_cast<std::int32_t>(rank)};
+  }
 }
 
 }  // namespace
 
 Result<JobLog> read_job_logs(std::span<const std::string> files,
                              const JobLogOptions& options) {
-  const std::vector<LogName> names = read_log_names(files);
+  std::vector<LogName> names = read_log_names(files);
+  if (options.hosts == nullptr)
+    place_local_ranks(files, options.limits, names);
   JobLogReader reader(options);
   for (std::size_t i = 0; i < files.size(); ++i)
     TRY(reader.read(files[i], names[i], i));

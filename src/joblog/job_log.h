@@ -5,8 +5,10 @@
 #include "base/limits.h"
 #include "joblog/event.h"
 #include "joblog/host_map.h"
+#include "joblog/progress.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +23,12 @@ struct JobLog {
   std::vector<LogEvent> events;
   std::vector<Finding> findings;  // damaged files, events beyond the limits
   std::uint64_t lines = 0;        // in all files
+  // How far ranks came in their groups, those whose rank is known; of each
+  // rank and group once.
+  std::vector<LogProgress> progress;
+  std::vector<LogClaim> claims;
+  std::vector<Rank> speakers;  // the ranks that lines or files are of, sorted
+  std::optional<std::int64_t> world_size;  // where a line tells it
 };
 
 struct JobLogOptions {

@@ -76,6 +76,13 @@ bool read_from_word(std::string_view text, LogMatch& match) {
   return true;
 }
 
+// Without the explanation that follows.
+bool read_dump_signal(std::string_view text, LogMatch& match) {
+  read_from_word(text, match);
+  match.message = match.message.substr(0, match.message.find("This is most"));
+  return true;
+}
+
 bool read_whole(std::string_view text, LogMatch& match) {
   match.message = text;
   return true;
@@ -303,7 +310,7 @@ constexpr std::array kLogWords = {
     Word{"Some NCCL operations have failed or timed out", kWatchdog,
          read_from_word},
     Word{"Received a dump signal due to a collective timeout", kWatchdog,
-         read_from_word},
+         read_dump_signal},
     Word{"failure detected by watchdog at work", kWatchdog, read_from_word},
     Word{"watchdog thread terminated with exception", kWatchdog,
          read_from_word},

@@ -1,13 +1,20 @@
 #include "joblog/scanner.h"
 
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
 #include <fmt/format.h>
+
+#include "flight/model/entry.h"
 
 namespace postflight {
 namespace {
 
 using enum LogEventKind;
 
-// The start of a text, without escape sequences for colours.
+// The start of a text, without escape sequences for colours and spaces in a
+// row.
 std::string message_of(std::string_view text, const Limits& limits) {
   std::string message;
   for (std::size_t i = 0;
@@ -19,7 +26,8 @@ std::string message_of(std::string_view text, const Limits& limits) {
         continue;
       }
     }
-    message += text[i];
+    if (text[i] != ' ' || !message.ends_with(' '))
+      message += text[i];
   }
   return message;
 }
@@ -37,6 +45,22 @@ std::optional<LogTime> time_inside(std::string_view before) {
       return time;
   }
   return std::nullopt;
+}
+
+// The text of a JSON string that begins here, up to `most` bytes.
+std::string json_text(std::string_view text, std::size_t most) {
+  std::string found;
+  for (std::size_t i = 0; i < text.size() && found.size() < most; ++i) {
+    if (text[i] == '"')
+      break;
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      found += text[i];
+      continue;
+    }
+    const char escaped = text[++i];
+    found += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped;
+  }
+  return found;
 }
 
 LogEventKind kind_of_exit(std::int64_t code) {
@@ -79,12 +103,25 @@ void LogScanner::note(const LogLine& line) {
   // One task per node, which runs torchrun.
   if (line.local_rank)
     tasks_are_nodes_ = true;
+  if (line.label && labels_.size() < max_log_progress(limits_))
+    labels_.add(*line.label);
   if (line.rank_source != RankSource::kLine)
     return;
+  if (speakers_.size() < max_log_progress(limits_))
+    speakers_.add(*line.rank);
   if (line.label && line.label != line.rank)
     tasks_are_nodes_ = true;
   only_rank_ = has_ranks_ && only_rank_ != line.rank ? std::nullopt : line.rank;
   has_ranks_ = true;
+}
+
+std::vector<Rank> LogScanner::speakers() {
+  std::vector<Rank> ranks = speakers_.sorted();
+  if (!tasks_are_nodes_)
+    std::ranges::copy(labels_.sorted(), std::back_inserter(ranks));
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
 }
 
 void LogScanner::add(LogEvent event, const LogOrigin& origin,
@@ -185,7 +222,52 @@ void LogScanner::add_tracebacks() {
   }
 }
 
+// The error.json that torchrun keeps of a process:
+// {"message": {"message": "KeyError: 'x'", "extraInfo": {"py_callstack":
+// "Traceback (most recent call last):\n...", "timestamp": "1794726000"}}}
+bool LogScanner::take_error_file(std::string_view text, std::uint64_t number) {
+  constexpr std::string_view kFront = "{\"message\": {\"message\": \"";
+  if (!text.starts_with(kFront))
+    return false;
+  LogOrigin origin;
+  origin.line = number;
+  const auto behind = [&](std::string_view key) {
+    const std::size_t at = text.find(key);
+    return at == text.npos ? std::string_view() : text.substr(at + key.size());
+  };
+  std::int64_t seconds = 0;
+  const std::string_view stamp = behind("\"timestamp\": \"");
+  std::from_chars(stamp.data(), stamp.data() + stamp.size(), seconds);
+  constexpr std::int64_t kMost = 4'000'000'000;
+  if (seconds > 0 && seconds < kMost) {
+    origin.time = LogTime{seconds * kNanosecondsPerSecond, true};
+    origin.order = origin.time;
+    note_time(*origin.time);
+  }
+  LogLine line;
+  const std::string stack =
+      json_text(behind("\"py_callstack\": \""), limits_.max_log_line_bytes);
+  for (std::string_view rest = stack; !rest.empty();) {
+    line.text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.text.size() + 1, rest.size()));
+    tracebacks_.take(line, origin);
+  }
+  tracebacks_.finish();
+  add_tracebacks();
+  if (stack.empty()) {
+    LogEvent event;
+    event.kind = kTraceback;
+    event.message = message_of(
+        json_text(text.substr(kFront.size()), limits_.max_log_message_bytes),
+        limits_);
+    add(std::move(event), origin);
+  }
+  return true;
+}
+
 void LogScanner::take(std::string_view text, std::uint64_t number) {
+  if (number == 1 && take_error_file(text, number))
+    return;
   LogLine line = read_log_line(text);
   note(line);
   LogOrigin origin;
@@ -204,6 +286,7 @@ void LogScanner::take(std::string_view text, std::uint64_t number) {
     origin.rank = rank;
     origin.rank_source = RankSource::kLine;
   }
+  progress_.take(line, origin);
   const bool taken = tracebacks_.take(line, origin);
   add_tracebacks();
   if (taken)
@@ -222,6 +305,7 @@ void LogScanner::finish() {
     if (!summarised_.contains(ended.process))
       add(std::move(ended.event), ended.origin);
   ended_.clear();
+  progress_.finish();
   // Lines before the first with a time precede it.
   for (FoldedEvent& folded : fold_.events())
     if (!folded.order)

@@ -4,6 +4,7 @@
 #include "joblog/failure_summary.h"
 #include "joblog/fold.h"
 #include "joblog/pattern.h"
+#include "joblog/progress.h"
 #include "joblog/traceback.h"
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class LogScanner {
       : limits_(limits),
         fold_(limits),
         tracebacks_(limits),
-        summaries_(limits) {}
+        summaries_(limits),
+        progress_(limits) {}
 
   void take(std::string_view line, std::uint64_t number);
   // After the last line.
@@ -30,6 +32,9 @@ class LogScanner {
 
   std::vector<FoldedEvent>& events() { return fold_.events(); }
   std::uint64_t dropped() const { return fold_.dropped(); }
+  ProgressTable& progress() { return progress_; }
+  // The ranks that lines are of, sorted.
+  std::vector<Rank> speakers();
   // Slurm's tasks are nodes with several ranks each, or may be.
   bool tasks_are_nodes() const { return tasks_are_nodes_; }
   // The one rank of all lines that have a rank.
@@ -46,6 +51,7 @@ class LogScanner {
     std::int64_t process = 0;
   };
 
+  bool take_error_file(std::string_view text, std::uint64_t number);
   void note(const LogLine& line);
   void note_time(LogTime time);
   // Without `ranks`, the origin's is used.
@@ -59,6 +65,9 @@ class LogScanner {
   LogFold fold_;
   TracebackReader tracebacks_;
   FailureSummaryReader summaries_;
+  ProgressTable progress_;
+  RankBag speakers_;
+  RankBag labels_;
   std::vector<Ended> ended_;
   std::unordered_set<std::int64_t> summarised_;  // processes
   std::optional<LogTime> first_time_;

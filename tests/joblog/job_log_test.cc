@@ -71,7 +71,7 @@ TEST(JobLog, FindsTheWatchdogsTimeouts) {
           "9 collective_timeout rank 1 #77: Watchdog caught collective "
           "operation timeout: WorkNCCL(SeqNu",
           "8 watchdog rank 3: Received a dump signal due to a collective "
-          "timeout from  ran",
+          "timeout from rank",
           "10 watchdog rank 0: Some NCCL operations have failed or timed out. "
           "Due to the as"));
 }

@@ -73,6 +73,23 @@ void write_entry_rows(const Job& job, const RankDump& dump,
   }
 }
 
+// What its log says of a rank at fault.
+bool write_cited(const Verdict& verdict, Rank rank, const Terminal& terminal,
+                 Output& out) {
+  bool any = false;
+  for (const Evidence& evidence : verdict.evidence) {
+    if (evidence.rank != rank || evidence.witness != Witness::kLog ||
+        evidence.role != EvidenceRole::kReported)
+      continue;
+    out += fmt::format("  its log: {}\n",
+                       wrapped(escape_for_terminal(evidence.message + " (" +
+                                                   evidence.where + ")"),
+                               11, terminal.width, 11));
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
@@ -103,14 +120,24 @@ void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
         write_thread_now(thread, out);
     }
   };
+  const bool cited = write_cited(verdict, rank, terminal, out);
   if (dump == nullptr) {
-    out += "  left no dump\n";
+    if (options.dumps)
+      out += "  left no dump\n";
+    else if (!cited)
+      out += "  its logs do not tell how far it came\n";
     show_stacks();
     return;
   }
-  out += fmt::format("  {} entries of version {} in {}\n", dump->entries.size(),
-                     escape_for_terminal(job.text(dump->version)),
-                     escape_for_terminal(dump->file));
+  if (dump->reported)
+    out += fmt::format(
+        "  {} operation{}, as reported in {}\n", dump->entries.size(),
+        dump->entries.size() == 1 ? "" : "s", escape_for_terminal(dump->file));
+  else
+    out +=
+        fmt::format("  {} entries of version {} in {}\n", dump->entries.size(),
+                    escape_for_terminal(job.text(dump->version)),
+                    escape_for_terminal(dump->file));
   const std::size_t first = options.all || dump->entries.size() <= kLast
                                 ? 0
                                 : dump->entries.size() - kLast;

@@ -255,6 +255,25 @@ const Evidence* evidence_of(const Verdict& verdict, Rank rank) {
   return nullptr;
 }
 
+// What the log of a rank says of it, the reason why it ended first.
+std::vector<std::string> said_by_log(const Verdict& verdict, Rank rank) {
+  constexpr std::size_t kMost = 2;
+  constexpr std::size_t kLongest = 300;
+  std::vector<std::string> said;
+  std::set<std::string_view> places;
+  for (const Evidence& evidence : verdict.evidence) {
+    if (evidence.rank != rank || evidence.witness != Witness::kLog ||
+        evidence.message.empty() || said.size() == kMost ||
+        !places.insert(evidence.where).second)
+      continue;
+    const std::string_view text = evidence.message;
+    said.push_back(escape_for_terminal(
+        fmt::format("{}{} ({})", text.substr(0, kLongest),
+                    text.size() > kLongest ? "..." : "", evidence.where)));
+  }
+  return said;
+}
+
 // The ranks that wait for a rank directly, and how many wait for those.
 struct Waiters {
   std::vector<Rank> direct;
@@ -314,6 +333,11 @@ std::optional<StackDivergence> own_divergence(const Job& job, StackId mine,
   return stacks;
 }
 
+// Logs do not tell the place.
+std::string labels(std::string operation, const std::string& place) {
+  return place.empty() ? operation : operation + "  " + place;
+}
+
 void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
                    const TraceReportOptions& options, const Terminal& terminal,
                    Output& out) {
@@ -336,19 +360,21 @@ void write_culprit(const Job& job, const Verdict& verdict, Rank rank,
   }
   const std::vector<const ProcessStacks*> now =
       processes_of_rank(options.stacks, rank.value);
-  if (!here && now.empty())
+  const std::vector<std::string> said = said_by_log(verdict, rank);
+  if (!here && now.empty() && said.empty())
     return;
   out += fmt::format(
       "\n  {}{}\n",
       terminal.styled(Style::kBold, fmt::format("rank {}", rank.value)),
       host_label(job, rank));
+  for (const std::string& line : said)
+    tell(&line == said.data() ? "its log says" : "", line);
   if (here) {
     const bool absent = traits(verdict.kind).culprits == RankState::kMissing;
     tell(absent ? "was last in" : "is in",
-         fmt::format("{}  {}", operation_label(job, *here),
-                     place_label(job, *here)));
-    tell("others are in", fmt::format("{}  {}", operation_label(job, *there),
-                                      place_label(job, *there)));
+         labels(operation_label(job, *here), place_label(job, *here)));
+    tell("others are in",
+         labels(operation_label(job, *there), place_label(job, *there)));
     if (const auto stacks = own_divergence(job, here->stack, there->stack))
       tell("stacks diverge",
            fmt::format("rank {} at {}, the others at {}", rank.value,
@@ -405,7 +431,7 @@ void write_advice(const Verdict& verdict, const TraceReportOptions& options,
   if (!verdict.culprits.empty())
     next("trace", options.trace_words,
          fmt::format(" --rank {}", verdict.culprits[0].value));
-  else if (verdict.pending)
+  else if (verdict.pending && options.dumps)
     next("entries", options.entries_words, "");
   out += "\n";
 }
@@ -416,7 +442,9 @@ void write_trace(const Job& job, const Verdict& verdict,
                  const TraceReportOptions& options, const Terminal& terminal,
                  Output& out) {
   const VerdictTraits& kind = traits(verdict.kind);
-  const std::string_view head = kind.headline;
+  const std::string_view head = verdict.headline.empty()
+                                    ? kind.headline
+                                    : std::string_view(verdict.headline);
   out += fmt::format(
       "{}  {}\n", terminal.styled(headline_style(kind.severity), head),
       wrapped(escape_for_terminal(verdict.summary) + confidence_text(verdict),
@@ -425,7 +453,8 @@ void write_trace(const Job& job, const Verdict& verdict,
     out += fmt::format("      {}\n",
                        wrapped("and " + escape_for_terminal(other.summary), 6,
                                terminal.width, 6));
-  out += "\n";
+  if (!verdict.ranks.empty())
+    out += "\n";
   write_rank_rows(job, verdict, options.all, terminal, out);
   if (const std::string hosts = culprit_hosts_text(job, verdict);
       !hosts.empty())

@@ -11,8 +11,9 @@
 namespace postflight {
 
 struct TraceReportOptions {
-  bool all = false;  // show all rows and findings, and cut nothing
-  bool why = false;  // show the proofs
+  bool all = false;   // show all rows and findings, and cut nothing
+  bool why = false;   // show the proofs
+  bool dumps = true;  // false: there are only logs
   // The user's arguments as a shell reads them, for the next command: those
   // that `trace` takes, and those that `entries` takes.
   std::string_view trace_words = {};
