@@ -15,7 +15,7 @@ namespace {
 
 using enum SettingTraits::Form;
 
-// Of torch 2.11 to 2.13.
+// Of torch 2.11 to 2.15.
 const std::array kSettings = {
     SettingTraits{.name = "TORCH_FR_BUFFER_SIZE",
                   .old_names = {"TORCH_NCCL_TRACE_BUFFER_SIZE",
@@ -24,6 +24,7 @@ const std::array kSettings = {
                   .meaning = "entries that each rank keeps"},
     SettingTraits{.name = "TORCH_FR_DUMP_ON_TIMEOUT",
                   .old_names = {"TORCH_NCCL_DUMP_ON_TIMEOUT"},
+                  .since_2_15 = true,
                   .form = kSwitch,
                   .unset = "1",
                   .meaning = "dump when the watchdog sees a time-out"},
@@ -69,7 +70,9 @@ const std::array kSettings = {
     SettingTraits{.name = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
                   .unset = "480",
                   .meaning = "seconds until a watchdog counts as hung"},
-    SettingTraits{.name = "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC",
+    SettingTraits{.name = "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC",
+                  .old_names = {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"},
+                  .since_2_15 = true,
                   .unset = "15000",
                   .meaning = "milliseconds that dumping may take"},
     SettingTraits{.name = "TORCH_NCCL_COORD_CHECK_MILSEC",
@@ -194,6 +197,13 @@ class Check {
              name);
       }
     }
+    if (setting.value && setting.set_as == traits.name && traits.since_2_15 &&
+        !environment_.contains(traits.old_names[0]))
+      tell("new_variable", Severity::kNote,
+           fmt::format("{} is read from torch 2.15 on, by older versions as "
+                       "{}; set both if you don't know which will run",
+                       traits.name, traits.old_names[0]),
+           traits.name);
     if (setting.value && setting.set_as != traits.name)
       tell("deprecated_variable", Severity::kNote,
            fmt::format("{} is the old name of {}; newer versions of torch read "
@@ -265,6 +275,12 @@ class Check {
 
   void check_ring() {
     const Setting& ring = setting("TORCH_FR_BUFFER_SIZE");
+    // torch_npu has a family of its own.
+    if (!ring.value && environment_.contains("TORCH_HCCL_TRACE_BUFFER_SIZE")) {
+      tell("other_recorder", Severity::kNote,
+           "TORCH_HCCL_* are variables of torch_npu and not checked here", "");
+      return;
+    }
     if (!ring.value) {
       tell("missing_variable", Severity::kWarning,
            "TORCH_FR_BUFFER_SIZE is not set: torch 2.11 keeps 2000 entries, "
@@ -320,13 +336,14 @@ class Check {
            "TORCH_NCCL_ASYNC_ERROR_HANDLING=1 can end a process before it has "
            "dumped; leave it at 3",
            "TORCH_NCCL_ASYNC_ERROR_HANDLING");
-    const auto wait = number("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC");
+    const auto wait = number("TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC");
     if (wait && *wait < 1000)
       tell("useless_together", Severity::kWarning,
-           fmt::format("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC={} ends processes "
-                       "before all ranks have dumped; 15000 is torch's value",
+           fmt::format("{}={} ends processes before all ranks have dumped; "
+                       "15000 is torch's value",
+                       setting("TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC").set_as,
                        *wait),
-           "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC");
+           "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC");
     if (!has_pipe)
       tell(
           "missing_variable", Severity::kNote,
@@ -382,54 +399,6 @@ class Check {
   CheckedSettings checked_;
 };
 
-// Splits shell text into words, quotes and comments removed.
-class ShellWords {
- public:
-  explicit ShellWords(std::string_view text) : text_(text) {}
-
-  template <class Take>
-  void each(const Take& take) {
-    std::string word;
-    bool inside = false;
-    const auto end_word = [&] {
-      if (inside)
-        take(std::string_view(word));
-      word.clear();
-      inside = false;
-    };
-    for (std::size_t i = 0; i < text_.size(); ++i) {
-      const char c = text_[i];
-      if (c == '#' && !inside && !text_.substr(i).starts_with("#SBATCH")) {
-        while (i + 1 < text_.size() && text_[i + 1] != '\n')
-          ++i;
-      } else if (c == '\'' || c == '"') {
-        inside = true;
-        for (++i; i < text_.size() && text_[i] != c; ++i) {
-          if (c == '"' && text_[i] == '\\' && i + 1 < text_.size())
-            ++i;
-          word += text_[i];
-        }
-      } else if (c == '\\' && i + 1 < text_.size()) {
-        ++i;
-        if (text_[i] != '\n') {
-          word += text_[i];
-          inside = true;
-        }
-      } else if (kSpaces.find(c) != kSpaces.npos || c == ';' || c == '&' ||
-                 c == '|' || c == '(' || c == ')') {
-        end_word();
-      } else {
-        word += c;
-        inside = true;
-      }
-    }
-    end_word();
-  }
-
- private:
-  std::string_view text_;
-};
-
 bool is_variable_name(std::string_view name) {
   return !name.empty() && !is_digit(name[0]) &&
          std::ranges::all_of(name, [](char c) {
@@ -457,33 +426,6 @@ JobEnvironment environment_of_process(std::string_view text) {
     add_assignment(text.substr(0, end), environment);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return environment;
-}
-
-JobEnvironment environment_of_script(std::string_view text) {
-  JobEnvironment environment;
-  ShellWords(text).each([&](std::string_view word) {
-    for (const std::string_view option : {"--export=", "--env=", "-e"})
-      if (word.starts_with(option) && word.find('=') != word.npos &&
-          !is_variable_name(word.substr(0, word.find('='))))
-        word.remove_prefix(option.size());
-    // A list, if every part is an assignment or a name.
-    bool is_list = word.find(',') != word.npos;
-    for (std::string_view rest = word; is_list && !rest.empty();) {
-      const std::string_view part = rest.substr(0, rest.find(','));
-      is_list = is_variable_name(part.substr(0, part.find('=')));
-      rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-    }
-    if (!is_list) {
-      add_assignment(word, environment);
-      return;
-    }
-    while (!word.empty()) {
-      const std::string_view part = word.substr(0, word.find(','));
-      add_assignment(part, environment);
-      word.remove_prefix(std::min(part.size() + 1, word.size()));
-    }
-  });
   return environment;
 }
 

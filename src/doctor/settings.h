@@ -19,6 +19,7 @@ struct SettingTraits {
   std::string_view name;
   // Earlier names of the same, the latest first; torch still reads them.
   std::vector<std::string_view> old_names = {};
+  bool since_2_15 = false;  // the new name, of torch 2.15
   Form form = Form::kNumber;
   std::string_view unset;    // what torch does then: "2000"
   std::string_view meaning;  // "entries that the ring of each rank keeps"
@@ -31,10 +32,6 @@ using JobEnvironment = std::map<std::string, std::string, std::less<>>;
 
 // Of /proc/PID/environ: NAME=VALUE, each ended by a null character.
 JobEnvironment environment_of_process(std::string_view text);
-// Of a file of variables, a shell script or an sbatch script: every word
-// NAME=VALUE, quotes removed, also after export, env, -e, --env and in a list
-// such as --export=ALL,NAME=VALUE. Comments are skipped, but for #SBATCH.
-JobEnvironment environment_of_script(std::string_view text);
 
 struct Setting {
   const SettingTraits* traits = nullptr;

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/units.h"
 
@@ -93,7 +94,7 @@ DumpFolder look_at_folder(const std::string& path, const std::string& root,
         finding("folder_missing", Severity::kError,
                 fmt::format("the folder for dumps does not exist here: mkdir "
                             "-p {}, on every node, before the job starts",
-                            folder.path),
+                            shell_quoted(folder.path)),
                 folder.path));
     return folder;
   }

@@ -103,12 +103,13 @@ bool is_cleanup_of_init(const StackFrame& frame) {
 class LiveProcess {
  public:
   LiveProcess(pid_t pid, const LiveStackOptions& options,
-              const Context& context, std::optional<PythonRuntime> python)
+              const Context& context,
+              const std::optional<PythonRuntime>& python)
       : pid_(pid),
         options_(options),
         memory_(pid),
         unwinder_(pid),
-        python_(std::move(python)) {
+        python_(python) {
     if (!python_)
       return;
     codes_ = std::make_unique<CodeReader>(memory_, *python_, context.limits);
@@ -239,7 +240,7 @@ Result<ProcessStacks> read_live_stacks(pid_t pid,
                                        PythonLocator& locator) {
   TRY(check_permission(pid, "stacks"));
   const ProcessMemory memory(pid);
-  std::optional<PythonRuntime> python =
+  const std::optional<PythonRuntime> python =
       TRY(locator.find(pid, memory).in(fmt::format("process {}", pid)));
   if (!python && !options.native)
     return fail(ErrorKind::kUnsupported,
@@ -252,8 +253,7 @@ Result<ProcessStacks> read_live_stacks(pid_t pid,
                            .command = command_line(pid)};
   if (python)
     process.python = version_text(python->version);
-  process.threads =
-      LiveProcess(pid, options, context, std::move(python)).threads();
+  process.threads = LiveProcess(pid, options, context, python).threads();
   return process;
 }
 

@@ -101,22 +101,27 @@ TEST(Settings, FindThoseThatMakeOthersUseless) {
               IsEmpty());
 }
 
-TEST(Settings, AreReadFromScripts) {
-  const JobEnvironment environment = environment_of_script(
-      "#!/bin/sh\n"
-      "#SBATCH --export=ALL,A=1,B=x\n"
-      "# export C=1\n"
-      "export D=\"two words\" E='$HOME' \\\n  F=3; G=4 srun -e H=5 prog "
-      "--opt=6 "
-      "--env=I=7 J=a,b\n");
-  EXPECT_THAT(environment,
-              UnorderedElementsAre(
-                  Pair("A", "1"), Pair("B", "x"), Pair("D", "two words"),
-                  Pair("E", "$HOME"), Pair("F", "3"), Pair("G", "4"),
-                  Pair("H", "5"), Pair("I", "7"), Pair("J", "a")));
-  EXPECT_THAT(environment, Not(Contains(Pair("C", "1"))));
+TEST(Settings, AreReadFromProcesses) {
   EXPECT_THAT(environment_of_process(std::string_view("A=1\0B=x=y\0", 10)),
               UnorderedElementsAre(Pair("A", "1"), Pair("B", "x=y")));
+}
+
+TEST(Settings, TellWhichVersionsReadANewName) {
+  const auto notes = [](const JobEnvironment& environment) {
+    std::vector<std::string> kinds;
+    for (const Finding& finding : check_settings(environment).findings)
+      kinds.push_back(finding.kind);
+    return kinds;
+  };
+  EXPECT_THAT(notes(with("TORCH_FR_DUMP_ON_TIMEOUT", "1")),
+              Contains("new_variable"));
+  JobEnvironment both = with("TORCH_FR_DUMP_ON_TIMEOUT", "1");
+  both["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "1";
+  EXPECT_THAT(notes(both), Not(Contains("new_variable")));
+  EXPECT_THAT(found(with("TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC", "100")),
+              ElementsAre("warning useless_together "
+                          "TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC"));
+  EXPECT_THAT(found({{"TORCH_HCCL_TRACE_BUFFER_SIZE", "2000"}}), IsEmpty());
 }
 
 TEST(Settings, SayWhereDumpsGo) {

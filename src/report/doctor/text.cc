@@ -91,7 +91,7 @@ void write_examination(const Examination& examination, bool all,
     const DumpFolder& folder = *examination.folder;
     out += fmt::format(
         "\n  dumps     {}: {}{}\n", escape_for_terminal(folder.path),
-        !folder.exists     ? "does not exist"
+        !folder.exists     ? "does not exist yet"
         : !folder.writable ? "not writable"
                            : "writable",
         folder.file_system.empty() ? "" : ", " + folder.file_system);
