@@ -25,12 +25,15 @@ bool is_text(const Value& value, std::string_view text) {
 }
 
 // As torch and its packages write them; their readers resolve them to storages,
-// or call what is in them, which is judged as any value is.
+// or call the function in them with values of the pickle: a name is judged as
+// any value is, and anything else may be any function.
 bool is_torch_id(const Value& id) {
-  return id.is(Kind::kTuple) && !id.items().empty() &&
-         (is_text(id.items()[0], "storage") ||
-          is_text(id.items()[0], "module") ||
-          is_text(id.items()[0], "reduce_package"));
+  if (!id.is(Kind::kTuple) || id.items().empty())
+    return false;
+  const auto items = id.items();
+  if (is_text(items[0], "reduce_package"))
+    return items.size() >= 3 && items[items.size() - 2].is(Kind::kGlobal);
+  return is_text(items[0], "storage") || is_text(items[0], "module");
 }
 
 class Auditor {
@@ -46,6 +49,8 @@ class Auditor {
     // Ids are looked at, and values walked, only where that matters.
     if (has_rules_ || scrutiny.has_persistent_ids)
       walk();
+    if (has_getters_)
+      follow_getters();
     settle_rules();
     return std::move(result_);
   }
@@ -79,6 +84,7 @@ class Auditor {
                                  shown_name(global.name), judgement.trust,
                                  std::string(judgement.reason)});
       has_rules_ = has_rules_ || judgement.rule != Rule::kNone;
+      has_getters_ = has_getters_ || judgement.rule == Rule::kAttributeGetter;
     }
     return place->second;
   }
@@ -183,6 +189,46 @@ class Auditor {
     }
   }
 
+  // An attrgetter reads any attribute for whoever calls it, and the classes
+  // that are given one may. Only one that is kept as data is plain.
+  void follow_getters() {
+    std::unordered_set<const void*> reached;
+    std::vector<Value> left;
+    bool is_handed_on = false;
+    const auto reach_parts = [&](const Value& value) {
+      const std::size_t count = part_count(value);
+      for (std::size_t i = 0; i < count; ++i)
+        if (const Part part = part_at(value, i); part.role != Role::kCallable)
+          left.push_back(part.value);
+    };
+    for (const Object* const object : machine_.objects())
+      reach_parts(Value::object(object));
+    while (!left.empty() && !is_handed_on) {
+      const Value value = left.back();
+      left.pop_back();
+      is_handed_on = is_getter(value);
+      const void* const identity = value.identity();
+      if (value.kind() < Kind::kTuple || value.is(Kind::kObject) ||
+          identity == nullptr || !reached.insert(identity).second)
+        continue;
+      reach_parts(value);
+    }
+    if (!is_handed_on)
+      return;
+    for (CallUse& call : result_.calls)
+      if (call.trust < Trust::kUnknown && is_getter(call.first)) {
+        call.trust = Trust::kUnknown;
+        call.reason = "reads any attribute for whatever is given it";
+      }
+  }
+
+  bool is_getter(const Value& value) const {
+    return value.is(Kind::kObject) &&
+           value.object().callable.is(Kind::kGlobal) &&
+           judge_.judge_name(value.object().callable.global()).rule ==
+               Rule::kAttributeGetter;
+  }
+
   // A name whose calls were all looked into is as trusted as they are, unless
   // it is handed on.
   void settle_rules() {
@@ -210,6 +256,7 @@ class Auditor {
   std::map<std::pair<std::string, Trust>, Known> known_;
   std::map<std::tuple<std::string, Making, Trust>, std::size_t> called_;
   bool has_rules_ = false;
+  bool has_getters_ = false;
   std::unordered_set<std::string> doubted_;
   std::vector<Reason> later_doubts_;
   std::vector<Value> todo_;

@@ -20,6 +20,11 @@ constexpr std::string_view kChangesShared =
 constexpr std::string_view kReplacesMethod =
     "replaces a method that is called later";
 
+constexpr std::string_view kAnyClass =
+    "makes an object of whatever class it is given";
+constexpr std::string_view kOddDtype =
+    "has a state that NumPy never writes and would believe";
+
 // Calls that keep a call that keeps a call ….
 constexpr int kDeepest = 8;
 
@@ -32,6 +37,16 @@ std::optional<std::string_view> text_in(const Value& value) {
   if (value.is(Kind::kString) || value.is(Kind::kLegacyString))
     return value.text();
   return std::nullopt;
+}
+
+// Codecs between text and bytes; others are looked up, and imported, by name.
+bool is_usual_codec(std::string_view name) {
+  constexpr std::string_view kUsual =
+      "latin1 latin-1 latin_1 iso-8859-1 iso8859-1 ascii us-ascii utf-8 utf8 "
+      "utf_8 utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be cp1252 hex "
+      "base64 raw_unicode_escape raw-unicode-escape unicode_escape "
+      "unicode-escape";
+  return !name.empty() && has_word(kUsual, lowered(name));
 }
 
 bool is_private(std::string_view dotted) {
@@ -90,17 +105,47 @@ std::optional<Attribute> attribute_in(const Value& value) {
                    fmt::format("{}.{}", owner.name, *text_in(arguments[1]))};
 }
 
+// What there is only one of, and type() is used for.
+bool is_lone_value(const Value& value) {
+  if (!value.is(Kind::kGlobal))
+    return value.is(Kind::kNone);
+  const Global& global = value.global();
+  return (global.module == "builtins" || global.module == "__builtin__") &&
+         (global.name == "Ellipsis" || global.name == "NotImplemented");
+}
+
 // What pickle itself, or the reading program, calls by these names.
 bool is_method_name(std::string_view name) {
-  return name == "append" || name == "extend" || name == "add" ||
-         (name.starts_with("__") && name.ends_with("__"));
+  return name == "append" || name == "extend" || name == "add";
+}
+
+// Python and NumPy look some names with underscores up in the object itself,
+// such as __setstate__ and __array_interface__, an address.
+bool is_special_name(std::string_view name) {
+  return name.starts_with("__") && name.ends_with("__");
 }
 
 bool replaces_method(std::span<const Pair> pairs) {
   return std::ranges::any_of(pairs, [](const Pair& pair) {
     const auto name = text_in(pair.key);
-    return name && pair.value.kind() >= Kind::kGlobal && is_method_name(*name);
+    return name &&
+           (is_special_name(*name) ||
+            (pair.value.kind() >= Kind::kGlobal && is_method_name(*name)));
   });
+}
+
+// A mapping whose keys come from a call are not looked into.
+bool is_made_mapping(const Value& value) {
+  constexpr std::string_view kMappings =
+      "dict OrderedDict defaultdict Counter UserDict ChainMap SimpleCookie "
+      "Morsel MappingProxyType";
+  if (!value.is(Kind::kObject))
+    return false;
+  const Object& object = value.object();
+  return !object.callable.is(Kind::kGlobal) ||
+         (has_word(kMappings, object.callable.global().name) &&
+          (!object.arguments.is(Kind::kTuple) ||
+           !object.arguments.items().empty()));
 }
 
 std::span<const Pair> pairs_of(const Value& value) {
@@ -113,11 +158,19 @@ std::span<const Pair> pairs_of(const Value& value) {
 
 // A state is a dict of attributes, or one and another for slots.
 bool replaces_method(const Value& state) {
-  if (!state.is(Kind::kTuple))
-    return replaces_method(pairs_of(state));
-  return std::ranges::any_of(state.items(), [](const Value& item) {
-    return replaces_method(pairs_of(item));
-  });
+  const auto replaces = [](const Value& part) {
+    return replaces_method(pairs_of(part)) || is_made_mapping(part);
+  };
+  return state.is(Kind::kTuple) ? std::ranges::any_of(state.items(), replaces)
+                                : replaces(state);
+}
+
+// A NumPy array is made empty, and given its state once; another time the
+// memory that something may still refer to would be freed.
+bool is_made_empty(const Object& object, const Value& shape) {
+  return object.state_count <= 1 && shape.is(Kind::kTuple) &&
+         shape.items().size() == 1 && shape.items()[0].is(Kind::kInteger) &&
+         shape.items()[0].integer() == 0;
 }
 
 bool is_changed(const Object& object) {
@@ -198,9 +251,14 @@ EffectJudge::Outcome EffectJudge::outcome_of(const Object& object,
     return outcome;
   if (outcome.shared && is_changed(object))
     return {Trust::kDangerous, kChangesShared};
-  if (std::ranges::any_of(object.states(), [](const Value& state) {
-        return replaces_method(state);
-      }))
+  const bool has_state_argument =
+      callable.is(Kind::kGlobal) &&
+      callable.global().name.ends_with("_with_state") &&
+      !arguments_of(object).empty();
+  if (std::ranges::any_of(
+          object.states(),
+          [](const Value& state) { return replaces_method(state); }) ||
+      (has_state_argument && replaces_method(arguments_of(object).back())))
     return {Trust::kUnknown, kReplacesMethod};
   return outcome;
 }
@@ -225,6 +283,11 @@ EffectJudge::Outcome EffectJudge::when_called(const Value& callable,
   return {};
 }
 
+EffectJudge::Outcome EffectJudge::made_by(Outcome outcome) {
+  outcome.shared = false;
+  return outcome;
+}
+
 EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
                                         const Object& object, int depth) const {
   const auto arguments = arguments_of(object);
@@ -240,12 +303,15 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
       outcome.shared = true;
       return outcome;
     }
+    // It makes something new of what the call returns.
     case Rule::kCallsSecond:
       return arguments.size() < 2 ? Outcome{Trust::kPlain, {}}
-                                  : when_called(arguments[1], depth);
+                                  : made_by(when_called(arguments[1], depth));
     case Rule::kRebuilds: {
       if (arguments.empty() || !arguments[0].is(Kind::kGlobal))
         return {};
+      if (replaces_method(arguments.back()))
+        return {Trust::kUnknown, kReplacesMethod};
       const Judgement called = judge_name(arguments[0].global());
       if (called.trust == Trust::kDangerous)
         return {called.trust, called.reason};
@@ -258,8 +324,7 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
     case Rule::kPartial: {
       if (arguments.empty())
         return worst;
-      Outcome outcome = when_called(arguments[0], depth);
-      outcome.shared = false;
+      Outcome outcome = made_by(when_called(arguments[0], depth));
       for (const Value& state : object.states()) {
         const bool known_state =
             state.is(Kind::kTuple) && !state.items().empty();
@@ -281,8 +346,48 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
                                             : worst;
     }
     case Rule::kType:
-      return {
-          arguments.size() == 1 ? Trust::kPlain : Trust::kUnknown, {}, true};
+      return {arguments.size() == 1 && is_lone_value(arguments[0])
+                  ? Trust::kPlain
+                  : Trust::kUnknown,
+              {},
+              true};
+    case Rule::kMakesFirst:
+      return arguments.empty() ? worst : makes(arguments.first(1));
+    case Rule::kMakesFirstTwo:
+      return arguments.size() < 2 ? worst : makes(arguments.first(2));
+    case Rule::kArray:
+    case Rule::kMaskedArray: {
+      const std::size_t classes = known.rule == Rule::kArray ? 1 : 2;
+      return arguments.size() <= classes ||
+                     !is_made_empty(object, arguments[classes])
+                 ? worst
+                 : makes(arguments.first(classes));
+    }
+    case Rule::kStateless:
+      return object.state_count == 0 ? Outcome{Trust::kPlain, {}} : worst;
+    case Rule::kAttributes:
+      return std::ranges::any_of(arguments,
+                                 [](const Value& attributes) {
+                                   return replaces_method(attributes);
+                                 })
+                 ? Outcome{Trust::kUnknown, kReplacesMethod}
+                 : Outcome{Trust::kPlain, {}};
+    case Rule::kBare:
+      return object.making == Making::kNew && arguments.empty()
+                 ? Outcome{Trust::kPlain, {}}
+                 : worst;
+    case Rule::kNamesCodec: {
+      const auto codec =
+          arguments.size() > 1 ? text_in(arguments[1]) : std::optional("utf-8");
+      return codec && is_usual_codec(*codec)
+                 ? Outcome{Trust::kPlain, {}}
+                 : Outcome{Trust::kUnknown, "looks a codec up by its name"};
+    }
+    case Rule::kDtype:
+      return dtypes_.element(object) ? Outcome{Trust::kPlain, {}}
+                                     : Outcome{Trust::kUnknown, kOddDtype};
+    case Rule::kScalar:
+      return scalar(object);
     case Rule::kIterator:
       return arguments.size() == 1  ? Outcome{Trust::kPlain, {}}
              : arguments.size() > 1 ? when_called(arguments[0], depth)
@@ -290,6 +395,40 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
     default:
       return worst;
   }
+}
+
+// An object of a class that may be made in any way.
+EffectJudge::Outcome EffectJudge::makes(std::span<const Value> classes) const {
+  Outcome outcome{Trust::kPlain, {}};
+  for (const Value& made : classes) {
+    if (!made.is(Kind::kGlobal))
+      return {Trust::kUnknown, kAnyClass};
+    const Judgement known = judge_name(made.global());
+    const Trust trust = known.rule == Rule::kNone ||
+                                known.rule == Rule::kStateless ||
+                                known.rule == Rule::kAttributes
+                            ? known.trust
+                            : std::max(known.trust, Trust::kUnknown);
+    if (trust > outcome.trust)
+      outcome = {trust, known.reason};
+  }
+  return outcome;
+}
+
+// A structure that holds objects is made of an array, never of bytes.
+EffectJudge::Outcome EffectJudge::scalar(const Object& object) const {
+  const auto arguments = arguments_of(object);
+  const auto element = !arguments.empty() && is_numpy_dtype(arguments[0])
+                           ? dtypes_.element(arguments[0].object())
+                           : std::nullopt;
+  const bool of_array =
+      arguments.size() == 2 && arguments[1].is(Kind::kObject) &&
+      arguments[1].object().callable.is(Kind::kGlobal) &&
+      arguments[1].object().callable.global().name == "_reconstruct";
+  if (!element || !element->known ||
+      (element->objects && !element->is_plain && !of_array))
+    return {Trust::kUnknown, kOddDtype, true};
+  return {Trust::kPlain, {}, true};
 }
 
 // getattr(X, 'name'): a member of an enumeration, or whatever the dotted name
@@ -303,7 +442,9 @@ EffectJudge::Outcome EffectJudge::attribute(const Object& object) const {
   if (!arguments[0].is(Kind::kGlobal))
     return {Trust::kUnknown, {}, true};
   const Global& owner = arguments[0].global();
-  if (is_enumeration(owner) && is_constant_name(*name))
+  if (is_enumeration(owner) &&
+      (is_constant_name(*name) ||
+       (owner.name == "SafeUUID" && has_word("safe unsafe unknown", *name))))
     return {Trust::kPlain, {}, true};
   const std::string dotted = fmt::format("{}.{}", owner.name, *name);
   const Judgement known = judge_name({owner.module, dotted});

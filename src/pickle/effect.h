@@ -1,8 +1,10 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "pickle/numpy_dtype.h"
 #include "pickle/object.h"
 #include "pickle/trust.h"
 
@@ -29,11 +31,15 @@ class EffectJudge {
     bool shared = false;  // may return what others have, too
   };
   Outcome outcome_of(const Object& object, int depth) const;
+  static Outcome made_by(Outcome outcome);
   Outcome apply(const Judgement& known, const Object& object, int depth) const;
   Outcome when_called(const Value& callable, int depth) const;
   Outcome attribute(const Object& object) const;
+  Outcome makes(std::span<const Value> classes) const;
+  Outcome scalar(const Object& object) const;
 
   bool is_script_;
+  mutable NumpyDtypes dtypes_;
 };
 
 // A name as it is shown; a hostile pickle can make many long ones out of few

@@ -28,9 +28,20 @@ enum class Rule : std::uint8_t {
   kPartial,          // functools.partial: keeps its first argument to call it
   kAttribute,        // getattr: as the attribute's own dotted name
   kAttributeGetter,  // operator.attrgetter: reads attributes when called
-  kType,             // type(x), but not type(name, bases, body)
+  kType,             // type(None), but not type(name, bases, body)
   kIterator,         // iter(x), but not iter(callable, end)
+  kReadsArray,       // joblib reads an array's elements in place of it
   kRebuilds,         // calls torch's rebuilding function, its first argument
+  kAttributes,       // sets attributes of its own, named by its argument
+  kArray,            // makes an empty NumPy array, which gets its state once
+  kMaskedArray,      // likewise, of two classes
+  kStateless,        // a plain value, if it is not given a state
+  kMakesFirst,       // makes an instance of its first argument, a class
+  kMakesFirstTwo,    // likewise, by its second, a base of it
+  kBare,             // a plain value if made without calling its __init__
+  kNamesCodec,       // encodes or decodes by the codec named
+  kDtype,            // numpy.dtype, whose state NumPy believes
+  kScalar,           // a NumPy scalar from a dtype and bytes
 };
 
 // The table of names, by module. A name is plain or torch's only if no call of

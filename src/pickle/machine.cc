@@ -344,6 +344,11 @@ template <Machine::Pace kPace>
           goto underflow;
         --top;
         add_state(object_of(top[-1]), *top);
+        if (embedded_) [[unlikely]] {
+          save(at);
+          TRY(skip_embedded());
+          load();
+        }
         continue;
       }
       case Opcode::kBinPersId:

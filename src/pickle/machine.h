@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -45,6 +47,12 @@ class Machine {
   // values are valid as long as `bytes` and this machine, until reset().
   Result<Pickle> load(Bytes bytes);
 
+  // For readers that take bytes from between the opcodes: asked after each
+  // BUILD, with the object and the bytes behind it, how many of these it takes.
+  using Embedded =
+      std::function<Result<std::uint64_t>(const Object& object, Bytes rest)>;
+  void read_embedded(Embedded embedded) { embedded_ = std::move(embedded); }
+
   // Discards all values made so far but keeps their memory for the next load.
   void reset() { arena_.reset(); }
 
@@ -82,6 +90,7 @@ class Machine {
   void push_object(const Object& object);
   void record(const Object* object);
   Result<> make_object();  // with keywords
+  Result<> skip_embedded();
   void begin_object();     // NEWOBJ and four more
   void call_with_tuple();  // MEMOIZE and four more
   Result<> make_instance(Value* first, Value callable, const Value* arguments);
@@ -140,6 +149,7 @@ class Machine {
   };
 
   Limits limits_;
+  Embedded embedded_;
   Arena arena_;
   const std::uint8_t* begin_ = nullptr;
   const std::uint8_t* at_ = nullptr;  // the opcode being run

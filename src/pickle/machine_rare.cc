@@ -32,6 +32,19 @@ std::optional<std::string_view> name_in(const Value& value) {
 
 }  // namespace
 
+Result<> Machine::skip_embedded() {
+  const Value& built = top_[-1];
+  if (!built.is(Kind::kObject))
+    return {};
+  const std::uint64_t size =
+      TRY(embedded_(built.object(), {reinterpret_cast<const std::byte*>(next_),
+                                     static_cast<std::size_t>(left())}));
+  if (size > left())
+    return too_short(Opcode::kBuild, size);
+  next_ += size;
+  return {};
+}
+
 Result<> Machine::run_rare(Opcode opcode) {
   const OpcodeInfo* const info = opcode_info(static_cast<std::uint8_t>(opcode));
   if (info == nullptr)

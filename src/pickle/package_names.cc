@@ -7,22 +7,49 @@ namespace {
 
 using namespace known;
 
+// Functions of numbers, which pickle by their names.
+constexpr std::string_view kUniversalFunctions =
+    "add subtract multiply divide true_divide floor_divide "
+    "negative positive power float_power remainder mod fmod "
+    "divmod absolute fabs rint sign heaviside conjugate conj "
+    "exp exp2 log log2 log10 expm1 log1p sqrt square cbrt "
+    "reciprocal gcd lcm sin cos tan arcsin arccos arctan "
+    "arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh "
+    "degrees radians deg2rad rad2deg bitwise_and bitwise_or "
+    "bitwise_xor invert left_shift right_shift greater "
+    "greater_equal less less_equal not_equal equal logical_and "
+    "logical_or logical_xor logical_not maximum minimum fmax "
+    "fmin isfinite isinf isnan isnat signbit copysign nextafter "
+    "spacing modf ldexp frexp floor ceil trunc matmul logaddexp "
+    "logaddexp2";
+
+// Kept apart from what makes empty arrays to be given a state.
+constexpr KnownName kStateless{Trust::kPlain, Rule::kStateless, {}};
+
 constexpr std::array kPackageNames = {
+    NameRow{"numpy", kUniversalFunctions, kPlainShared},
+    NameRow{"numpy.core._multiarray_umath", kUniversalFunctions, kPlainShared},
+    NameRow{"numpy._core._multiarray_umath", kUniversalFunctions, kPlainShared},
     NameRow{
         "numpy",
-        "dtype ndarray bool bool_ bool8 byte bytes_ cdouble cfloat clongdouble "
+        "bool bool_ bool8 byte bytes_ cdouble cfloat clongdouble "
         "complex128 complex256 complex64 csingle datetime64 double flexible "
         "float128 float16 float32 float64 floating generic half inexact int16 "
         "int32 int64 int8 int_ intc integer intp long longdouble longlong "
         "number object_ short signedinteger single str_ string_ timedelta64 "
         "ubyte uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong "
         "unicode_ unsignedinteger ushort void character complexfloating "
-        "recarray record poly1d",
+        "record poly1d",
         kPlain},
-    NameRow{"numpy.core.multiarray", "_reconstruct", kPlain},
-    NameRow{"numpy.core.multiarray", "scalar", kPlainShared},
-    NameRow{"numpy._core.multiarray", "_reconstruct", kPlain},
-    NameRow{"numpy._core.multiarray", "scalar", kPlainShared},
+    NameRow{"numpy", "dtype", {Trust::kPlain, Rule::kDtype, {}}},
+    NameRow{"numpy.core.multiarray", "_reconstruct", depends(Rule::kArray)},
+    NameRow{"numpy.core.multiarray",
+            "scalar",
+            {Trust::kPlain, Rule::kScalar, {}, true}},
+    NameRow{"numpy._core.multiarray", "_reconstruct", depends(Rule::kArray)},
+    NameRow{"numpy._core.multiarray",
+            "scalar",
+            {Trust::kPlain, Rule::kScalar, {}, true}},
     NameRow{"numpy.core.numeric", "_frombuffer", kPlain},
     NameRow{"numpy._core.numeric", "_frombuffer", kPlain},
     NameRow{"numpy.core._internal", "_convert_to_stringdtype_kwargs", kPlain},
@@ -31,12 +58,18 @@ constexpr std::array kPackageNames = {
     NameRow{"numpy._core._multiarray_umath", "_ufunc_reconstruct", kReaches},
     NameRow{"numpy.core", "_ufunc_reconstruct _ufunc_reduce", kReaches},
     NameRow{"numpy._core", "_ufunc_reconstruct _ufunc_reduce", kReaches},
-    NameRow{"numpy.core.records", "recarray record", kPlain},
-    NameRow{"numpy._core.records", "recarray record", kPlain},
-    NameRow{"numpy.rec", "recarray record", kPlain},
-    NameRow{"numpy.ma.core", "_mareconstruct MaskedArray MaskedConstant mvoid",
-            kPlain},
-    NameRow{"numpy.ma", "MaskedArray", kPlain},
+    NameRow{"numpy", "ndarray recarray matrix", kStateless},
+    NameRow{"numpy.matrixlib.defmatrix", "matrix", kStateless},
+    NameRow{"numpy.core.records", "record", kPlain},
+    NameRow{"numpy.core.records", "recarray", kStateless},
+    NameRow{"numpy._core.records", "record", kPlain},
+    NameRow{"numpy._core.records", "recarray", kStateless},
+    NameRow{"numpy.rec", "record", kPlain},
+    NameRow{"numpy.rec", "recarray", kStateless},
+    NameRow{"numpy.ma.core", "MaskedArray mvoid", kStateless},
+    NameRow{"numpy.ma.core", "MaskedConstant", kPlain},
+    NameRow{"numpy.ma.core", "_mareconstruct", depends(Rule::kMaskedArray)},
+    NameRow{"numpy.ma", "MaskedArray", kStateless},
     NameRow{"numpy.lib.polynomial", "poly1d", kPlain},
     NameRow{"numpy.lib._polynomial_impl", "poly1d", kPlain},
     NameRow{"numpy.random._pickle", "__bit_generator_ctor", kPlain},
@@ -62,7 +95,7 @@ constexpr std::array kPackageNames = {
             "StrDType StringDType TimeDelta64DType UByteDType UInt16DType "
             "UInt32DType UInt64DType UInt8DType UIntDType ULongDType "
             "ULongLongDType UShortDType VoidDType",
-            kPlain},
+            kPlainShared},
     NameRow{"numpy", "load", kLoadsPickles},
     NameRow{
         "numpy",
@@ -74,7 +107,7 @@ constexpr std::array kPackageNames = {
             "fromfunction piecewise",
             kCalls},
     NameRow{"numpy", "safe_eval lookfor source info", kEvaluates},
-    NameRow{"numpy", "matrix mat asmatrix bmat", kEvaluates},
+    NameRow{"numpy", "mat asmatrix bmat", kEvaluates},
     NameRow{"numpy.matrixlib", kEveryName, kEvaluates},
     NameRow{"numpy.lib.utils", "safe_eval lookfor source", kEvaluates},
     NameRow{"numpy.lib.npyio", kEveryName, kTouchesFiles},
@@ -108,8 +141,9 @@ constexpr std::array kPackageNames = {
     NameRow{"cloudpickle.cloudpickle_fast", kEveryName, kEvaluates},
     NameRow{"cloudpickle", kEveryName, kLoadsPickles},
     // Its array follows in the stream, as bytes that are no opcodes.
-    NameRow{"joblib.numpy_pickle", "NumpyArrayWrapper NDArrayWrapper",
-            kUnknown},
+    NameRow{"joblib.numpy_pickle", "NumpyArrayWrapper",
+            depends(Rule::kReadsArray)},
+    NameRow{"joblib.numpy_pickle", "NDArrayWrapper", kUnknown},
     NameRow{"joblib", kEveryName, kLoadsPickles},
     NameRow{"sklearn.externals.joblib", kEveryName, kLoadsPickles},
     NameRow{"jsonpickle", kEveryName, kLoadsPickles},

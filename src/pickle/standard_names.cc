@@ -17,7 +17,7 @@ constexpr std::array kStandardNames = {
     NameRow{"builtins",
             "Ellipsis NotImplemented NoneType ellipsis None True False abs chr "
             "divmod hash hex len oct ord pow repr round sorted sum unichr bin "
-            "ascii",
+            "ascii all any callable format id isinstance issubclass max min",
             kPlainShared},
     NameRow{
         "builtins",
@@ -55,7 +55,7 @@ constexpr std::array kStandardNames = {
     NameRow{"builtins", "exit quit copyright credits license", kProcess},
     NameRow{"builtins", "type", depends(Rule::kType)},
     NameRow{"builtins", "iter", depends(Rule::kIterator)},
-    NameRow{"types", "SimpleNamespace", kPlain},
+    NameRow{"types", "SimpleNamespace", {Trust::kPlain, Rule::kAttributes, {}}},
     NameRow{"types",
             "GenericAlias UnionType NoneType EllipsisType "
             "NotImplementedType MappingProxyType",
@@ -71,22 +71,23 @@ constexpr std::array kStandardNames = {
             kPlain},
     NameRow{"_collections", "OrderedDict defaultdict deque _deque_iterator",
             kPlain},
-    NameRow{"copyreg", "_reconstructor __newobj__ __newobj_ex__", kPlain},
+    NameRow{"copyreg", "_reconstructor", depends(Rule::kMakesFirstTwo)},
+    NameRow{"copyreg", "__newobj__ __newobj_ex__", depends(Rule::kMakesFirst)},
     NameRow{"copyreg", "pickle constructor add_extension remove_extension",
             kRegisters},
-    NameRow{"_codecs", "encode", kPlain},
+    NameRow{"_codecs", "encode decode", {Trust::kPlain, Rule::kNamesCodec, {}}},
     NameRow{"_codecs",
-            "decode latin_1_encode latin_1_decode utf_8_encode "
+            "latin_1_encode latin_1_decode utf_8_encode "
             "utf_8_decode ascii_encode ascii_decode escape_decode",
             kPlain},
-    NameRow{"codecs", "encode decode", kPlain},
+    NameRow{"codecs", "encode decode", {Trust::kPlain, Rule::kNamesCodec, {}}},
     NameRow{"codecs", "open EncodedFile", kTouchesFiles},
     NameRow{"codecs", "register register_error lookup", kRegisters},
     NameRow{"_codecs", "register register_error", kRegisters},
     NameRow{"itertools",
             "chain combinations combinations_with_replacement compress count "
             "cycle islice permutations product repeat zip_longest pairwise "
-            "batched",
+            "batched tee _tee _tee_dataobject",
             kPlain},
     NameRow{"itertools", "filterfalse takewhile dropwhile starmap",
             depends(Rule::kCallsFirst)},
@@ -131,7 +132,7 @@ constexpr std::array kStandardNames = {
         "Unpack AbstractSet ByteString Reversible MappingView KeysView "
         "ItemsView ValuesView SupportsInt SupportsFloat SupportsIndex "
         "SupportsAbs SupportsBytes SupportsComplex SupportsRound Pattern "
-        "Match IO TextIO BinaryIO ContextManager NamedTuple",
+        "Match IO TextIO BinaryIO ContextManager",
         kPlainShared},
     NameRow{"typing", "ForwardRef get_type_hints _eval_type", kEvaluates},
     NameRow{
@@ -142,6 +143,13 @@ constexpr std::array kStandardNames = {
         "MappingView KeysView ItemsView ValuesView Sequence MutableSequence "
         "ByteString Buffer",
         kPlainShared},
+    NameRow{"math", kEveryName, kPlainShared},
+    NameRow{"cmath", kEveryName, kPlainShared},
+    NameRow{"_hashlib",
+            "openssl_md5 openssl_sha1 openssl_sha224 openssl_sha256 "
+            "openssl_sha384 openssl_sha512",
+            kPlain},
+    NameRow{"calendar", "Calendar TextCalendar HTMLCalendar", kPlain},
     NameRow{"numbers", "Number Complex Real Rational Integral", kPlainShared},
     NameRow{"pathlib",
             "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
@@ -162,20 +170,19 @@ constexpr std::array kStandardNames = {
         "InvalidContext InvalidOperation Overflow Rounded Subnormal Underflow",
         kPlain},
     NameRow{"_decimal", "Decimal Context", kPlain},
-    NameRow{"_pydecimal", "Decimal Context", kPlain},
     NameRow{"fractions", "Fraction", kPlain},
     NameRow{"statistics", "NormalDist StatisticsError", kPlain},
     NameRow{"uuid", "UUID", kPlain},
     NameRow{"uuid", "SafeUUID", kPlainShared},
-    NameRow{"array", "array _array_reconstructor ArrayType", kPlain},
+    NameRow{"array", "array ArrayType", kPlain},
+    NameRow{"array", "_array_reconstructor", depends(Rule::kMakesFirst)},
     NameRow{"argparse", "Namespace ArgumentError ArgumentTypeError", kPlain},
-    NameRow{"optparse", "Values", kPlain},
+    NameRow{"optparse", "Values", {Trust::kPlain, Rule::kAttributes, {}}},
     NameRow{"re", "_compile compile", kPlainShared},
     NameRow{"re", "RegexFlag Pattern Match", kPlainShared},
     NameRow{"re", "error PatternError", kPlain},
-    NameRow{"enum",
-            "Enum IntEnum Flag IntFlag StrEnum auto FlagBoundary EnumCheck",
-            kPlainShared},
+    // Called with names, Enum and its like make a class of any methods.
+    NameRow{"enum", "auto FlagBoundary EnumCheck", kPlainShared},
     NameRow{"dataclasses",
             "_MISSING_TYPE _HAS_DEFAULT_FACTORY_CLASS _KW_ONLY_TYPE "
             "FrozenInstanceError InitVar",
@@ -200,13 +207,12 @@ constexpr std::array kStandardNames = {
     NameRow{"xml.etree.cElementTree", "Element", kPlain},
     NameRow{"http", "HTTPStatus HTTPMethod", kPlainShared},
     NameRow{"http.cookies", "SimpleCookie Morsel CookieError", kPlain},
-    NameRow{
-        "urllib.parse",
-        "ParseResult ParseResultBytes SplitResult SplitResultBytes "
-        "DefragResult DefragResultBytes quote quote_plus unquote unquote_plus "
-        "urlencode",
-        kPlain},
-    NameRow{"urllib.error", "URLError HTTPError ContentTooShortError", kPlain},
+    NameRow{"urllib.parse",
+            "ParseResult ParseResultBytes SplitResult SplitResultBytes "
+            "DefragResult DefragResultBytes",
+            kPlain},
+    NameRow{"urllib.parse", kEveryName, kUnknown},
+    NameRow{"urllib.error", "URLError ContentTooShortError", kPlain},
     NameRow{"json.decoder", "JSONDecodeError", kPlain},
     NameRow{"json", "JSONDecodeError", kPlain},
     NameRow{
@@ -214,17 +220,33 @@ constexpr std::array kStandardNames = {
         "Error NoSectionError NoOptionError ParsingError DuplicateOptionError "
         "DuplicateSectionError InterpolationError MissingSectionHeaderError",
         kPlain},
-    NameRow{"socket", "AddressFamily SocketKind", kPlainShared},
+    NameRow{"socket",
+            "AddressFamily SocketKind AF_INET AF_INET6 AF_UNIX AF_UNSPEC "
+            "AF_PACKET AF_NETLINK SOCK_STREAM SOCK_DGRAM SOCK_RAW SOCK_RDM "
+            "SOCK_SEQPACKET",
+            kPlainShared},
     NameRow{"socket", "timeout error gaierror herror", kPlain},
     NameRow{"ssl",
             "SSLError SSLEOFError SSLZeroReturnError SSLWantReadError "
             "SSLWantWriteError SSLSyscallError CertificateError",
             kPlain},
-    NameRow{"signal", "Signals Handlers Sigmasks", kPlainShared},
+    NameRow{"signal",
+            "Signals Handlers Sigmasks SIGABRT SIGALRM SIGBUS SIGCHLD SIGCONT "
+            "SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGKILL SIGPIPE SIGPOLL SIGPROF "
+            "SIGPWR SIGQUIT SIGRTMAX SIGRTMIN SIGSEGV SIGSTKFLT SIGSTOP SIGSYS "
+            "SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2 "
+            "SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ SIG_BLOCK SIG_DFL SIG_IGN "
+            "SIG_SETMASK SIG_UNBLOCK",
+            kPlainShared},
     NameRow{
         "subprocess",
         "CompletedProcess CalledProcessError TimeoutExpired SubprocessError",
         kPlain},
+    // As Python 3 writes them for Python 2.
+    NameRow{"commands",
+            "CompletedProcess CalledProcessError TimeoutExpired "
+            "SubprocessError",
+            kPlain},
     NameRow{"shutil",
             "Error SameFileError SpecialFileError ExecError ReadError "
             "RegistryError",
@@ -260,14 +282,14 @@ constexpr std::array kStandardNames = {
             kPlain},
     NameRow{"_pickle", "PickleBuffer PickleError PicklingError UnpicklingError",
             kPlain},
-    NameRow{"traceback", "FrameSummary StackSummary", kPlain},
-    NameRow{"inspect",
-            "Signature Parameter _ParameterKind FullArgSpec ArgSpec _empty",
-            kPlainShared},
+    // Its constructor reads the line from the file.
+    NameRow{"traceback", "FrameSummary", depends(Rule::kBare)},
+    NameRow{"traceback", "StackSummary", kPlain},
+    NameRow{"inspect", "Signature Parameter FullArgSpec ArgSpec", kPlain},
+    NameRow{"inspect", "_ParameterKind _empty", kPlainShared},
     NameRow{"tokenize", "TokenInfo", kPlain},
     NameRow{"difflib", "Match", kPlain},
-    NameRow{"graphlib", "TopologicalSorter CycleError", kPlain},
-    NameRow{"email.message", "Message EmailMessage", kPlain},
+    NameRow{"graphlib", "TopologicalSorter _NodeInfo CycleError", kPlain},
     NameRow{"platform", "uname_result", kUnknown},
 };
 

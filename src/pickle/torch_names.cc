@@ -78,7 +78,7 @@ constexpr std::array kTorchNames = {
     NameRow{"torch.jit._pickle",
             "build_intlist build_tensorlist build_doublelist build_boollist "
             "build_tensor_from_id restore_type_tag",
-            kTorch},
+            {Trust::kTorch, Rule::kNone, {}, true}},
     NameRow{"torch.nn.parameter",
             "Parameter Buffer UninitializedParameter UninitializedBuffer",
             kTorch},

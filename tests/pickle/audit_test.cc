@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
         NameCase{"zoneinfo", "ZoneInfo._unpickle", Trust::kPlain},
         NameCase{"m", "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r", Trust::kDangerous},
         // Python 2's names
-        NameCase{"copy_reg", "_reconstructor", Trust::kPlain},
+        NameCase{"copy_reg", "constructor", Trust::kDangerous},
         NameCase{"exceptions", "ValueError", Trust::kPlain},
         NameCase{"commands", "getoutput", Trust::kDangerous},
         NameCase{"__builtin__", "reduce", Trust::kDangerous},
@@ -272,9 +272,13 @@ INSTANTIATE_TEST_SUITE_P(
         EffectCase{"GLOBAL 'collections' 'Counter' NONE EMPTY_DICT TUPLE2 "
                    "BUILD STOP",
                    Safety::kDangerous},
-        EffectCase{"GLOBAL 'builtins' 'type' GLOBAL 'collections' 'Counter' "
-                   "EMPTY_TUPLE REDUCE TUPLE1 REDUCE NONE EMPTY_DICT TUPLE2 "
-                   "BUILD STOP",
+        EffectCase{"GLOBAL 'operator' 'getitem' GLOBAL 'typing' 'List' "
+                   "GLOBAL 'builtins' 'int' TUPLE2 REDUCE NONE EMPTY_DICT "
+                   "TUPLE2 BUILD STOP",
+                   Safety::kDangerous},
+        EffectCase{"GLOBAL 'torch.jit._pickle' 'restore_type_tag' GLOBAL "
+                   "'fractions' 'Fraction' UNICODE '' TUPLE2 REDUCE NONE "
+                   "EMPTY_DICT TUPLE2 BUILD STOP",
                    Safety::kDangerous},
         EffectCase{"GLOBAL 'logging' 'getLogger' UNICODE 'a' TUPLE1 REDUCE "
                    "STOP",
@@ -290,8 +294,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "EMPTY_DICT UNICODE 'kind' GLOBAL 'builtins' 'list' "
                    "SETITEM BUILD STOP",
                    Safety::kSafe},
-        EffectCase{"GLOBAL 'builtins' 'type' BININT1 1 TUPLE1 REDUCE STOP",
+        EffectCase{"GLOBAL 'builtins' 'type' NONE TUPLE1 REDUCE STOP",
                    Safety::kSafe},
+        EffectCase{"GLOBAL 'builtins' 'type' BININT1 1 TUPLE1 REDUCE STOP",
+                   Safety::kRunsCode},
         EffectCase{"GLOBAL 'builtins' 'type' UNICODE 'X' EMPTY_TUPLE "
                    "EMPTY_DICT TUPLE3 REDUCE STOP",
                    Safety::kRunsCode},
