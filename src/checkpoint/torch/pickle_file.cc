@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "checkpoint/torch/container_search.h"
+#include "checkpoint/torch/joblib_arrays.h"
 #include "checkpoint/torch/storage_reference.h"
 #include "pickle/expansion.h"
 #include "pickle/nested.h"
@@ -124,6 +125,18 @@ void distrust(const std::set<std::string, std::less<>>& modules, Audit& audit) {
     }
 }
 
+// Adds what another reader would run beyond plain data.
+void add_worse(Audit other, Audit& audit) {
+  for (GlobalUse& use : other.globals)
+    if (use.trust > Trust::kTorch && !is_joblib_wrapper(use))
+      audit.globals.push_back(std::move(use));
+  for (CallUse& use : other.calls)
+    if (use.trust > Trust::kTorch && !is_joblib_wrapper(use)) {
+      use.first = Value();  // it is gone with the machine
+      audit.calls.push_back(std::move(use));
+    }
+}
+
 // Values may take 64 times the deflated size, not the inflated one, or a
 // decompression bomb would take 64 times a thousand times its size.
 Limits capped(Limits limits, std::uint64_t file_size) {
@@ -227,12 +240,28 @@ void PickleFile::load_stream(const PickleStreams& group,
              place_of(end)});
       return;
     }
-    const Bytes rest = bytes.subspan(at);
+    Bytes rest = bytes.subspan(at);
     if (pickles.size() >= limits_.max_pickles) {
       stop_at(where, at);
       return;
     }
-    const Result<Pickle> read = machine_.load(rest);
+    Result<Pickle> read = machine_.load(rest);
+    std::optional<Audit> of_plain_readers;
+    std::optional<JoblibPickle> joblib;
+    if (has_joblib_arrays(machine_))
+      joblib = read_joblib_pickle(rest, limits_);
+    if (joblib) {
+      of_plain_readers = audit(machine_, {.is_script = is_script});
+      // Objects are a pickle; what plain readers make of it is judged, too.
+      if (read && joblib->elements > 0 && joblib->objects.empty())
+        doubts.push_back({Safety::kUnknown, "joblib_array",
+                          "pickle.load takes the elements of an array for "
+                          "opcodes, and reads something else than joblib.load",
+                          place_of(at)});
+      opcodes_.push_back(std::move(joblib->opcodes));
+      rest = as_bytes(opcodes_.back());
+      read = machine_.load(rest);
+    }
     // Python would not call anything before it notices, either.
     if (!read && count > 0 && !starts_with_proto(rest) &&
         machine_.objects().empty() && machine_.globals().empty()) {
@@ -258,6 +287,10 @@ void PickleFile::load_stream(const PickleStreams& group,
     if (own_modules != nullptr)
       distrust(*own_modules, loaded.audit);
     look_behind_frames(rest, loaded.audit);
+    if (joblib && read)
+      trust_joblib_arrays(loaded.audit);
+    if (of_plain_readers)
+      add_worse(*std::move(of_plain_readers), loaded.audit);
     if (read) {
       loaded.pickle = *read;
       loaded.bytes = rest.first(read->size);
@@ -272,7 +305,7 @@ void PickleFile::load_stream(const PickleStreams& group,
              "values share others so often that to print, compare or copy them "
              "in Python would never end (billion laughs)",
              place_of(at)});
-      at += read->size;
+      at += read->size + (joblib ? joblib->elements : 0);
     } else {
       loaded.bytes = rest;
       loaded.error = std::string(read.error().message());
@@ -280,6 +313,8 @@ void PickleFile::load_stream(const PickleStreams& group,
     }
     pickles.push_back(std::move(loaded));
     load_nested(pickles.size() - 1, depth);
+    if (joblib)
+      load_objects(joblib->objects, where, depth);
   }
 }
 
@@ -297,15 +332,28 @@ void PickleFile::look_behind_frames(Bytes bytes, Audit& audit) {
       bytes_behind_frames(bytes.first(std::min(bytes.size(), kMostBytes)));
   Machine machine(limits_);
   static_cast<void>(machine.load(as_bytes(seen)));
-  Audit behind = postflight::audit(machine);
-  for (GlobalUse& use : behind.globals)
-    if (use.trust > Trust::kTorch)
-      audit.globals.push_back(std::move(use));
-  for (CallUse& use : behind.calls)
-    if (use.trust > Trust::kTorch) {
-      use.first = Value();  // it is gone with the machine
-      audit.calls.push_back(std::move(use));
+  add_worse(postflight::audit(machine), audit);
+}
+
+void PickleFile::load_objects(const std::vector<Bytes>& objects,
+                              const std::string& where, std::uint32_t depth) {
+  for (const Bytes& bytes : objects) {
+    if (pickles.size() >= limits_.max_pickles) {
+      stop_at(where, 0);
+      return;
     }
+    LoadedPickle loaded;
+    loaded.where = where + (where.empty() ? "" : ": ") + "objects of an array";
+    loaded.bytes = bytes;
+    const Result<Pickle> read = machine_.load(bytes);
+    loaded.audit = audit(machine_);
+    if (read)
+      loaded.pickle = *read;
+    else
+      loaded.error = std::string(read.error().message());
+    pickles.push_back(std::move(loaded));
+    load_nested(pickles.size() - 1, depth);
+  }
 }
 
 void PickleFile::stop_at(const std::string& where, std::uint64_t at) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,9 @@ class PickleFile {
   // Adds what readers would run that go on behind a frame that ends too early.
   void look_behind_frames(Bytes bytes, Audit& audit);
   void stop_at(const std::string& where, std::uint64_t at);
+  // Reads the pickles that arrays of objects consist of in joblib's files.
+  void load_objects(const std::vector<Bytes>& objects, const std::string& where,
+                    std::uint32_t depth);
   // Reads the pickles that calls of torch.storage._load_from_bytes hold.
   void load_nested(std::size_t parent, std::uint32_t depth);
 
@@ -67,6 +71,7 @@ class PickleFile {
   // They own what the pickles' values point into. One machine for all, as there
   // can be a pickle in every other byte.
   std::vector<PickleStreams> streams_;
+  std::deque<std::string> opcodes_;  // of joblib's pickles
   Machine machine_;
 };
 

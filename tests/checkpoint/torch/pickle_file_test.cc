@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "pickle/assembler.h"
 
 namespace postflight {
 namespace {
@@ -126,6 +127,44 @@ TEST(PickleFile, LooksIntoATensorThatPython3PickledForPython2) {
   ASSERT_TRUE(file);
   EXPECT_EQ(file->pickles.size(), 2u);
   EXPECT_EQ(file->verdict().safety(), Safety::kSafe);
+}
+
+Safety verdict_of(const std::string& bytes) {
+  return read_pickles(bytes)->verdict().safety();
+}
+
+// An array of two bytes as joblib writes it: how many bytes fill up to the
+// alignment, these, and the elements.
+std::string joblib_array(std::string_view elements,
+                         std::string_view reads_as = "u1") {
+  return pickle(fmt::format(
+      "PROTO 2 GLOBAL 'joblib.numpy_pickle' 'NumpyArrayWrapper' EMPTY_TUPLE "
+      "NEWOBJ EMPTY_DICT MARK BINUNICODE 'subclass' GLOBAL 'numpy' 'ndarray' "
+      "BINUNICODE 'shape' BININT1 2 TUPLE1 BINUNICODE 'order' BINUNICODE 'C' "
+      "BINUNICODE 'dtype' GLOBAL 'numpy' 'dtype' BINUNICODE '{}' NEWFALSE "
+      "NEWTRUE TUPLE3 REDUCE BINUNICODE 'allow_mmap' NEWTRUE BINUNICODE "
+      "'numpy_array_alignment_bytes' BININT1 16 SETITEMS BUILD RAW '{}' STOP",
+      reads_as, elements));
+}
+
+TEST(PickleFile, ReadsArraysAsJoblibDoes) {
+  const std::string padding = "\\x02\\xff\\xff";
+  EXPECT_EQ(verdict_of(joblib_array(padding + "ab")), Safety::kSafe);
+  // What follows is read, too.
+  EXPECT_EQ(verdict_of(joblib_array(padding + "ab") + "cos\nsystem\n)R."),
+            Safety::kDangerous);
+  EXPECT_EQ(verdict_of(joblib_array(padding + "abcos\\nsystem\\n)R")),
+            Safety::kDangerous);
+  // Shorter than it says, and a type that is none.
+  EXPECT_EQ(verdict_of(joblib_array(padding)), Safety::kRunsCode);
+  EXPECT_EQ(verdict_of(joblib_array(padding + "ab", "x")), Safety::kRunsCode);
+}
+
+// To pickle.load, the elements are opcodes.
+TEST(PickleFile, ReadsArraysOfJoblibAsPlainReadersDo) {
+  EXPECT_EQ(
+      verdict_of(joblib_array("(cos\\nsystem\\n)R" + std::string(29, '0'))),
+      Safety::kDangerous);
 }
 
 TEST(PickleFile, WarnsOfBillionLaughs) {
