@@ -6,6 +6,7 @@ usage: schema_test.py PROGRAM
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,29 @@ def main():
         collected += answers(program, "ckpt", "verify", "--json", path)
         collected += answers(program, "ckpt", "read", "--json",
                              "--map-location", "meta", path)
+    numbers = os.path.join(DATA, "ckpt_made", "numbers.safetensors")
+    state = os.path.join(DATA, "ckpt", "train_state.pt")
+    for path in (numbers, state):
+        collected += answers(program, "ckpt", "stats", "--json", path)
+        collected += answers(program, "ckpt", "diff", "--json", path, state)
+    collected += answers(program, "ckpt", "scan", "--json",
+                         os.path.join(DATA, "ckpt"))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(state, os.path.join(folder, "step_1.pt"))
+        for command in ("log", "latest"):
+            collected += answers(program, "ckpt", command, "--json", folder)
+        manifest = os.path.join(folder, "manifest.json")
+        answers(program, "ckpt", "digest", "--json", state, "--manifest",
+                manifest)
+        with open(manifest, encoding="utf-8") as file:
+            collected.append(json.load(file))
+        for command, extra in (("convert", []), ("reshard", ["--ranks", "2"]),
+                               ("salvage", [])):
+            written = answers(program, "ckpt", command, "--json", state,
+                              os.path.join(folder, command), "--to", "dcp",
+                              *extra)
+            assert len(written) == 1, command
+            collected += written
     for job in ("nccl_p2p_ring_coalesced", "nccl_coalesced_collectives",
                 "nccl_mesh_hang", "nccl_wrapped"):
         whole = answers(program, "fr-trace", "--json", "-p", "nccl_trace_rank_",

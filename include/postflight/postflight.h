@@ -264,7 +264,10 @@ size_t postflight_checkpoint_tensor_count(
     const postflight_checkpoint* checkpoint);
 
 typedef enum postflight_read_flag {
-  POSTFLIGHT_CHECK_CRC = 1, /* of the records that hold the tensors */
+  /* Records of tensors that are read whole are compared with their CRC; those
+   * of slices and of mapped views are not. */
+  POSTFLIGHT_CHECK_CRC = 1, /* of slices, too */
+  POSTFLIGHT_SKIP_CRC = 2,  /* of none */
 } postflight_read_flag;
 
 /* Reads the tensor with this index into memory of the caller's, as the

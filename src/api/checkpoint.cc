@@ -45,6 +45,14 @@ void sort_by_key(const Checkpoint& checkpoint,
                          [](const auto& pair) { return pair.second; });
 }
 
+void sort_nodes(const Checkpoint& checkpoint, NodeOrder order,
+                std::vector<std::uint32_t>& nodes) {
+  if (order == NodeOrder::kSize)
+    sort_by_size(checkpoint, nodes);
+  else if (order == NodeOrder::kKey)
+    sort_by_key(checkpoint, nodes);
+}
+
 }  // namespace
 
 std::filesystem::path input_path(std::string_view argument) {
@@ -65,10 +73,7 @@ Result<std::vector<std::uint32_t>> list_nodes(const Checkpoint& checkpoint,
                                               const ListRequest& request) {
   std::vector<std::uint32_t> nodes =
       TRY(select_nodes(checkpoint, request.filter, request.kinds));
-  if (request.order == NodeOrder::kSize)
-    sort_by_size(checkpoint, nodes);
-  else if (request.order == NodeOrder::kKey)
-    sort_by_key(checkpoint, nodes);
+  sort_nodes(checkpoint, request.order, nodes);
   return nodes;
 }
 
@@ -83,8 +88,9 @@ Result<std::vector<std::uint32_t>> find_nodes(
 }
 
 Result<std::vector<std::uint32_t>> tensors_with_bytes(
-    const Checkpoint& checkpoint, const KeyFilter& filter) {
+    const Checkpoint& checkpoint, const KeyFilter& filter, NodeOrder order) {
   std::vector<std::uint32_t> nodes = TRY(select_nodes(checkpoint, filter));
+  sort_nodes(checkpoint, order, nodes);
   std::erase_if(nodes, [&checkpoint](std::uint32_t node) {
     const Tensor* const tensor = checkpoint.tensor_at(node);
     return tensor->has_parts() || tensor->storage == kNoIndex;
@@ -94,11 +100,11 @@ Result<std::vector<std::uint32_t>> tensors_with_bytes(
 
 Result<> write_file(const Checkpoint& checkpoint, const ReadPlan& plan,
                     ExportFormat format, const std::filesystem::path& output,
-                    Existing existing) {
+                    Existing existing, const ReadOptions& options) {
   AtomicFile file = TRY(AtomicFile::create(output, existing));
-  TRY(CheckpointReader(checkpoint).write(plan, format, [&file](Bytes piece) {
-    return file.write(piece);
-  }));
+  TRY(CheckpointReader(checkpoint, options)
+          .write(plan, format,
+                 [&file](Bytes piece) { return file.write(piece); }));
   return file.commit();
 }
 

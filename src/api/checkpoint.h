@@ -51,12 +51,14 @@ Result<std::vector<std::uint32_t>> find_nodes(
     const Checkpoint& checkpoint, std::span<const std::string> paths);
 // The selected tensors that have bytes of their own.
 Result<std::vector<std::uint32_t>> tensors_with_bytes(
-    const Checkpoint& checkpoint, const KeyFilter& filter);
+    const Checkpoint& checkpoint, const KeyFilter& filter,
+    NodeOrder order = NodeOrder::kFile);
 
 // Writes the tensors of a plan to a file, which appears once it is complete.
 Result<> write_file(const Checkpoint& checkpoint, const ReadPlan& plan,
                     ExportFormat format, const std::filesystem::path& output,
-                    Existing existing = Existing::kRefuse);
+                    Existing existing = Existing::kRefuse,
+                    const ReadOptions& options = {});
 
 // Whether a file is one of the checkpoint's, by whatever name, or is in its
 // folder.

@@ -32,6 +32,8 @@ class AtomicFile {
   static Result<> check(const std::filesystem::path& target, Existing existing);
 
   Result<> write(Bytes bytes);
+  // Passes on what is buffered, so that the hidden file can be read.
+  Result<> flush();
   // The hidden name, for a library that writes to the file itself.
   const std::filesystem::path& temporary() const { return temporary_; }
   // Syncs the file and renames it over the target; durable across a crash.
@@ -41,7 +43,6 @@ class AtomicFile {
   AtomicFile(std::filesystem::path name, std::filesystem::path target,
              std::filesystem::path temporary, Existing existing);
   Result<> open(std::optional<mode_t> permissions);
-  Result<> flush();
   Result<> write_through(Bytes bytes);
   Result<> rename();
   // The error for a failed system call, after which the file is unusable.

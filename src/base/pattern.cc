@@ -52,6 +52,13 @@ bool Pattern::matches_start_of(std::string_view text) const {
                                      RE2::ANCHOR_START, nullptr, 0);
 }
 
+std::string Pattern::replaced_in(std::string_view text,
+                                 std::string_view replacement) const {
+  std::string replaced(text);
+  RE2::GlobalReplace(&replaced, compiled_->expression, piece(replacement));
+  return replaced;
+}
+
 std::optional<std::string_view> Pattern::first_group(
     std::string_view text) const {
   re2::StringPiece parts[2];

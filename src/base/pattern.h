@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -22,6 +23,9 @@ class Pattern {
   // Whether all of `text` matches, or its beginning.
   bool matches(std::string_view text) const;
   bool matches_start_of(std::string_view text) const;
+  // `text` with each match replaced; in `replacement`, \1 is a capture group.
+  std::string replaced_in(std::string_view text,
+                          std::string_view replacement) const;
   // The first capture group of the first match, a view into `text`.
   std::optional<std::string_view> first_group(std::string_view text) const;
 

@@ -269,9 +269,15 @@ Result<FolderListing> list_folder(const fs::path& folder) {
   if (error)
     return fail(ErrorKind::kIo, "cannot read folder {}: {}", folder.string(),
                 error.message());
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    std::error_code none;
+    if (it->is_directory(none))
+      folders.push_back(it->path());
     if (!it->is_regular_file(error))
       continue;
+    files.push_back(it->path());
     const std::string name = it->path().filename().string();
     if (const auto rank = rank_of_file(name))
       listing.ranks.emplace(*rank, it->path());
@@ -291,10 +297,15 @@ Result<FolderListing> list_folder(const fs::path& folder) {
   std::ranges::sort(listing.bins);
   std::ranges::sort(listing.odd_ranks);
   sort_metadata(listing.metadata);
+  if (listing.ranks.empty() && listing.metadata.empty() &&
+      listing.indexes.empty())
+    listing.other_ranks = find_rank_files(files, folders);
   return listing;
 }
 
 Result<> add_ranks(const FolderListing& listing, const SourceContext& context) {
+  if (listing.ranks.empty())
+    return add_rank_files(listing.other_ranks, context);
   Tree& tree = context.checkpoint.tree;
   const std::uint32_t root =
       tree.add(context.parent, context.key, NodeKind::kDict);

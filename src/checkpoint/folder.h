@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "checkpoint/model/contents.h"
+#include "checkpoint/rank_files.h"
 
 namespace postflight {
 
@@ -18,6 +19,7 @@ struct FolderListing {
   std::vector<std::filesystem::path> bins;         // *.bin
   std::map<std::uint32_t, std::filesystem::path> ranks;
   std::vector<std::filesystem::path> odd_ranks;  // checkpoint_01.pt
+  RankFiles other_ranks;  // with other names, if there are no `ranks`
   // The global .metadata alone, if there is one; otherwise those of the ranks.
   std::vector<std::filesystem::path> metadata;
 };

@@ -80,14 +80,12 @@ Result<std::vector<std::uint32_t>> select_nodes(const Checkpoint& checkpoint,
 
 Result<std::uint32_t> find_node(const Checkpoint& checkpoint,
                                 std::string_view path) {
+  // Either spelling; where they differ, the printed one is of one node only.
   std::vector<std::uint32_t> plain;
   const auto count = static_cast<std::uint32_t>(checkpoint.nodes().size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (checkpoint.path_of(i) == path)
-      return i;
-    if (plain_path(checkpoint, i) == path)
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (checkpoint.path_of(i) == path || plain_path(checkpoint, i) == path)
       plain.push_back(i);
-  }
   if (plain.size() == 1)
     return plain.front();
   if (plain.size() > 1)

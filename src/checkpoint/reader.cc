@@ -51,10 +51,16 @@ Result<ReadPlan> CheckpointReader::plan(const ReadRequest& request) const {
     for (const Selection::Chosen& chosen : plan.selection.tensors)
       add(chosen.node, chosen.wanted != nullptr ? chosen.wanted->into
                                                 : std::span<std::byte>());
+    plan.values = plan.selection.values;
   } else {
     for (const std::uint32_t node :
-         TRY(select_nodes(checkpoint_, request.filter)))
-      add(node, {});
+         TRY(select_nodes(checkpoint_, request.filter, NodeKinds::kAll))) {
+      const Node& at = checkpoint_.nodes()[node];
+      if (at.kind == NodeKind::kTensor)
+        add(node, {});
+      else if (at.children == 0)
+        plan.values.push_back(node);
+    }
   }
   if (!plan.unreadable.empty() &&
       std::ranges::none_of(plan.tensors, &PlannedTensor::has_bytes))
@@ -124,7 +130,7 @@ Result<ReadTensors> CheckpointReader::read(const ReadPlan& plan) const {
     }
     made.bytes = read.owned[at->second];
   }
-  TRY(TensorReader(checkpoint_).read_all(targets));
+  TRY(TensorReader(checkpoint_, options_).read_all(targets));
   return read;
 }
 
@@ -141,7 +147,8 @@ Result<> CheckpointReader::write(const ReadPlan& plan, ExportFormat format,
     tensors.push_back(
         {plain_path(checkpoint_, planned.node), &planned.tensor()});
   }
-  return export_tensors(TensorReader(checkpoint_), format, tensors, sink);
+  return export_tensors(TensorReader(checkpoint_, options_), format, tensors,
+                        sink);
 }
 
 Result<ReadOutcome> read_rank(const std::filesystem::path& folder,
@@ -176,7 +183,7 @@ Result<ReadOutcome> read_rank(const std::filesystem::path& folder,
   outcome.owned = std::move(read.owned);
   outcome.unexpected = plan.selection.unexpected(
       *outcome.checkpoint, plan.selection.unexpected_count());
-  outcome.values = std::move(plan.selection.values);
+  outcome.values = std::move(plan.values);
   outcome.missing = std::move(plan.selection.missing);
   if (!outcome.missing.empty())
     say(LogLevel::kWarning, missing_warning(outcome.missing));

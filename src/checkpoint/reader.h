@@ -51,6 +51,8 @@ struct PlannedTensor {
 struct ReadPlan {
   std::vector<PlannedTensor> tensors;
   std::vector<std::uint32_t> unreadable;  // and so left out
+  // What no file of tensors can hold: values, and containers without items.
+  std::vector<std::uint32_t> values;
   Selection selection;  // what a template missed, and what it left out
 };
 
@@ -73,8 +75,9 @@ struct ReadTensors {
 // memory, or as a file of another format.
 class CheckpointReader {
  public:
-  explicit CheckpointReader(const Checkpoint& checkpoint)
-      : checkpoint_(checkpoint) {}
+  explicit CheckpointReader(const Checkpoint& checkpoint,
+                            const ReadOptions& options = {})
+      : checkpoint_(checkpoint), options_(options) {}
 
   Result<ReadPlan> plan(const ReadRequest& request) const;
 
@@ -92,6 +95,7 @@ class CheckpointReader {
   Result<> check(const PlannedTensor& planned) const;
 
   const Checkpoint& checkpoint_;
+  ReadOptions options_;
 };
 
 // What reading a rank's file gave: the checkpoint with its tree, its tensors'

@@ -10,6 +10,7 @@
 
 #include "checkpoint/dcp/folder.h"
 #include "checkpoint/model/checkpoint.h"
+#include "checkpoint/model/quotes.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/torch/sources.h"
 
@@ -68,6 +69,7 @@ constexpr std::array kSources = {
     FormatSource{kShards, "shards", "sharded folder",
                  [](const Candidate& from, const Limits& limits) {
                    return !from.is_file() && from.folder->ranks.empty() &&
+                          from.folder->other_ranks.empty() &&
                           from.folder->metadata.empty() &&
                           (!from.folder->indexes.empty() ||
                            !from.folder->safetensors.empty()) &&
@@ -80,7 +82,9 @@ constexpr std::array kSources = {
                  }},
     FormatSource{kRanks, "ranks", "folder of rank files",
                  [](const Candidate& from, const Limits&) {
-                   return !from.is_file() && !from.folder->ranks.empty();
+                   return !from.is_file() &&
+                          (!from.folder->ranks.empty() ||
+                           !from.folder->other_ranks.empty());
                  },
                  [](const Candidate& from,
                     const SourceContext& context) -> Result<Format> {
@@ -131,7 +135,7 @@ Result<Format> add_candidate(const Candidate& candidate,
         source.recognises(candidate, context.limits()))
       return source.add(candidate, context);
   return fail(ErrorKind::kCorrupt,
-              "{} holds no checkpoint: neither .metadata nor checkpoint_0.pt "
+              "{} holds no checkpoint: neither .metadata nor files of ranks "
               "nor safetensors nor an index of shards",
               candidate.path.string());
 }
@@ -157,6 +161,18 @@ Result<Format> add_folder(const std::filesystem::path& path,
   const FolderListing listing = TRY(list_folder(path));
   if (!rank)
     return add_candidate({.path = path, .folder = &listing}, context);
+  if (!listing.other_ranks.empty()) {
+    const auto its = listing.other_ranks.of(*rank);
+    if (its.empty())
+      return fail(ErrorKind::kIo, "no file of rank {} is in {}", *rank,
+                  path.string());
+    if (its.size() > 1)
+      return fail(ErrorKind::kUsage,
+                  "rank {} has several files in {}; name one of them", *rank,
+                  path.string());
+    TRY(add_file(its.front()->path, context));
+    return kRanks;
+  }
   const auto found = listing.ranks.find(*rank);
   if (found == listing.ranks.end())
     return fail(ErrorKind::kIo, "Checkpoint file not found at {}",
@@ -186,6 +202,7 @@ Result<Checkpoint> finish(std::unique_ptr<CheckpointContents> contents,
                   "written?",
                   file->path().string());
   contents->format = TRY(std::move(format));
+  set_quotes(contents->tree);
   return Checkpoint(std::move(contents));
 }
 

@@ -228,8 +228,11 @@ Result<Bytes> SharedCheckpoint::view(std::uint32_t index) const {
 }
 
 TensorReader SharedCheckpoint::reader(std::uint32_t flags) const {
-  return TensorReader(checkpoint,
-                      {.check_crc = (flags & POSTFLIGHT_CHECK_CRC) != 0});
+  return TensorReader(
+      checkpoint,
+      {.crc = (flags & POSTFLIGHT_CHECK_CRC) != 0  ? CrcCheck::kAlways
+              : (flags & POSTFLIGHT_SKIP_CRC) != 0 ? CrcCheck::kNever
+                                                   : CrcCheck::kWhole});
 }
 
 }  // namespace postflight

@@ -71,8 +71,32 @@ TEST_F(KeyFilterTest, FindsOneNodeByEitherSpelling) {
       checkpoint_->path_of(must(find_node(*checkpoint_, "model.\"a.b\""))),
       "model.\"a.b\"");
   EXPECT_EQ(must(find_node(*checkpoint_, "(root)")), 0U);
+  EXPECT_EQ(message_of(find_node(*checkpoint_, "model.a.b")),
+            "model.a.b is the path of 2 keys: model.\"a.b\", model.a.\"b\"");
   EXPECT_EQ(message_of(find_node(*checkpoint_, "opt.m")),
             "no key is called opt.m; postflight ckpt ls --all shows them");
+}
+
+TEST_F(KeyFilterTest, QuotesOnlyPathsThatWouldBePrintedAlike) {
+  EXPECT_THAT(matches("model*"), ElementsAre("model", "model.\"a.b\"",
+                                             "model.a", "model.a.\"b\""));
+  Builder builder;
+  const Value root = builder.dict();
+  const Value model = builder.dict();
+  builder.set_item(model, "a.b", builder.integer(3));
+  const Value a = builder.dict();
+  builder.set_item(a, "c", builder.integer(4));
+  builder.set_item(model, "a", a);
+  builder.set_item(model, "d e", builder.integer(5));
+  builder.set_item(root, "model", model);
+  const std::string file = torch_file(root, {});
+  const Checkpoint checkpoint =
+      must(Checkpoint::open(as_bytes(file), "made.pt"));
+  std::vector<std::string> paths;
+  for (std::uint32_t i = 1; i < checkpoint.nodes().size(); ++i)
+    paths.push_back(checkpoint.path_of(i));
+  EXPECT_THAT(paths, ElementsAre("model", "model.a.b", "model.a", "model.a.c",
+                                 "model.\"d e\""));
 }
 
 }  // namespace

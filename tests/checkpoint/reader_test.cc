@@ -142,7 +142,7 @@ TEST_F(CheckpointReaderTest, Defect3FollowsTheDirectoryOfAnyZip) {
   EXPECT_THAT(floats(outcome.tensors[0].bytes), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(CheckpointReaderTest, Defect4CanCheckCrcs) {
+TEST_F(CheckpointReaderTest, Defect4ChecksTheCrcOfRecordsReadWhole) {
   std::string file = torch_file(tensor(), {{{"0", kBytes}}});
   const std::size_t at = file.find(kBytes);
   file[at] = 'x';
@@ -150,9 +150,26 @@ TEST_F(CheckpointReaderTest, Defect4CanCheckCrcs) {
   const Checkpoint checkpoint =
       must(Checkpoint::open(folder_.path() / "checkpoint_0.pt"));
   std::vector<std::byte> room(24);
-  const TensorReader reader(checkpoint, {.threads = 1, .check_crc = true});
-  EXPECT_THAT(message_of(reader.read(checkpoint.tensors()[0], room)),
-              testing::StartsWith("made/data/0: CRC mismatch: its CRC-32 is"));
+  const Tensor& whole = checkpoint.tensors()[0];
+  const auto mismatch =
+      testing::StartsWith("made/data/0: CRC mismatch: its CRC-32 is");
+  const TensorReader reader(checkpoint, {.threads = 1});
+  EXPECT_THAT(message_of(reader.read(whole, room)), mismatch);
+  const TensorTarget target{&whole, room};
+  EXPECT_THAT(message_of(reader.read_all(std::span(&target, 1))), mismatch);
+  EXPECT_THAT(
+      message_of(reader.stream(whole, 8, [](Bytes) -> Result<> { return {}; })),
+      mismatch);
+  // Slices only if they are asked for.
+  const SliceRange half[] = {{0, 3, 1, false}};
+  const TensorSlice slice = slice_tensor(whole, half);
+  const std::span<std::byte> half_room = std::span(room).first(12);
+  EXPECT_TRUE(reader.read(slice.tensor, half_room));
+  EXPECT_THAT(message_of(TensorReader(checkpoint, {.crc = CrcCheck::kAlways})
+                             .read(slice.tensor, half_room)),
+              mismatch);
+  EXPECT_TRUE(
+      TensorReader(checkpoint, {.crc = CrcCheck::kNever}).read(whole, room));
 }
 
 TEST_F(CheckpointReaderTest, Defect5ReadsTensorsWithoutElements) {

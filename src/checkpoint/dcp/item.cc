@@ -104,6 +104,10 @@ class ItemTensor : public AssemblyItem {
     return part ? std::optional(*part) : std::nullopt;
   }
 
+  Result<> check() const override {
+    return TensorReader(*item_).check_record(*storage_);
+  }
+
   const Checkpoint* checkpoint() const override { return &*item_; }
 
   std::uint64_t memory() const override {
@@ -115,20 +119,22 @@ class ItemTensor : public AssemblyItem {
   // order once.
   Result<> prepare(const Tensor& tensor) {
     const Storage& storage = item_->storages()[tensor.storage];
-    if (is_contiguous(tensor) && tensor.dtype.per_byte == 1 &&
+    storage_ = &storage;
+    if (is_contiguous(tensor) && tensor.dtype.packed == 1 &&
         !tensor.conjugated && !tensor.negated && !storage.big_endian) {
       reader_ = TRY(StorageReader::open(*item_, storage));
       begin_ = tensor.offset * tensor.dtype.size;
       return {};
     }
     whole_.resize(tensor.bytes());
-    return TensorReader(*item_).read(tensor, whole_);
+    return TensorReader(*item_, {.crc = CrcCheck::kNever}).read(tensor, whole_);
   }
 
   std::unique_ptr<DataFile> file_;  // until it is the item's
   const Context& context_;          // of the checkpoint it is an item of
   const bool in_memory_;
   std::optional<Checkpoint> item_;
+  const Storage* storage_ = nullptr;
   std::optional<StorageReader> reader_;
   std::uint64_t begin_ = 0;
   std::vector<std::byte> whole_;

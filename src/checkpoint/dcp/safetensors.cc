@@ -111,7 +111,7 @@ class ShardedTensors {
       assembly.chunks = {tree.arena.allocate<AssemblyChunk>(count), count};
       std::ranges::copy(parts.chunks, assembly.chunks.begin());
       add_assembly(context_.checkpoint, assembly, root,
-                   Key::string(assembly.name), parts.problem);
+                   Key::flat(assembly.name), parts.problem);
     }
     tree.close(root);
   }

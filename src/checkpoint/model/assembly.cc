@@ -225,8 +225,9 @@ std::pair<std::size_t, std::size_t> Assembly::chunks_in(
           static_cast<std::size_t>(last - chunks.begin())};
 }
 
-AssemblyReader::AssemblyReader(const Assembly& assembly, OpenItem open_item)
-    : assembly_(assembly), open_item_(std::move(open_item)) {}
+AssemblyReader::AssemblyReader(const Assembly& assembly, OpenItem open_item,
+                               bool check)
+    : assembly_(assembly), open_item_(std::move(open_item)), check_(check) {}
 
 Result<> AssemblyReader::read_at(std::uint64_t offset,
                                  std::span<std::byte> to) {
@@ -247,6 +248,8 @@ Result<AssemblyItem*> AssemblyReader::item(std::size_t chunk) {
     item = TRY(open_item_(assembly_, assembly_.chunks[chunk])
                    .in(assembly_.place_of(assembly_.chunks[chunk])));
     memory_ += item->memory();
+    if (check_ && checked_.insert(chunk).second)
+      TRY(item->check().in(assembly_.place_of(assembly_.chunks[chunk])));
   }
   return item.get();
 }

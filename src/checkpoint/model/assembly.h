@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,8 @@ class AssemblyItem {
                                     std::uint64_t size) const = 0;
   // Roughly how much memory it holds.
   virtual std::uint64_t memory() const = 0;
+  // Whether its bytes are those that were written, as far as a checksum says.
+  virtual Result<> check() const { return {}; }
   // The item as a checkpoint of its own, if it is one.
   virtual const Checkpoint* checkpoint() const { return nullptr; }
 };
@@ -79,7 +82,9 @@ using OpenItem = std::function<Result<std::unique_ptr<AssemblyItem>>(
 // gaps of up to a page.
 class AssemblyReader {
  public:
-  AssemblyReader(const Assembly& assembly, OpenItem open_item);
+  // With `check`, each item is checked before the first byte of it is used.
+  AssemblyReader(const Assembly& assembly, OpenItem open_item,
+                 bool check = false);
 
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to);
   // The same, but only the part that one chunk has.
@@ -96,6 +101,8 @@ class AssemblyReader {
   OpenItem open_item_;
   std::unordered_map<std::size_t, std::unique_ptr<AssemblyItem>> items_;
   std::uint64_t memory_ = 0;
+  bool check_;
+  std::unordered_set<std::size_t> checked_;  // chunks
   std::vector<std::byte> staging_;
 };
 

@@ -39,6 +39,10 @@ constexpr std::array kRows = {
     Row{{"float8_e4m3fnuz", 1, 1, kFloat8E4m3fnuz}, "", "F8_E4M3FNUZ", ""},
     Row{{"float8_e8m0fnu", 1, 1, kFloat8E8m0fnu}, "", "F8_E8M0", ""},
     Row{{"float4_e2m1fn_x2", 1, 1, kOpaque}, "", "", ""},
+    // safetensors' own packed types, which torch has no name for.
+    Row{{"F4", 1, 1, kOpaque, 2}, "", "F4", ""},
+    Row{{"F6_E2M3", 3, 1, kOpaque, 4}, "", "F6_E2M3", ""},
+    Row{{"F6_E3M2", 3, 1, kOpaque, 4}, "", "F6_E3M2", ""},
     Row{{"qint8", 1, 1, kSigned}, "QInt8Storage", "", ""},
     Row{{"quint8", 1, 1, kUnsigned}, "QUInt8Storage", "", ""},
     Row{{"qint32", 4, 4, kSigned}, "QInt32Storage", "", ""},
@@ -87,6 +91,17 @@ const Dtype* dtype_of_storage(std::string_view class_name) {
                              ? find("uint8", dtype_name)
                              : find(class_name, &Row::storage);
   return row != nullptr ? &row->dtype : nullptr;
+}
+
+bool is_torch_dtype(const Dtype& dtype) {
+  const Row* const row = find(dtype.name, dtype_name);
+  // The others are named as safetensors names them.
+  return row != nullptr && row->safetensors != dtype.name;
+}
+
+std::string_view storage_name(const Dtype& dtype) {
+  const Row* const row = find(dtype.name, dtype_name);
+  return row != nullptr ? row->storage : std::string_view();
 }
 
 std::optional<Dtype> dtype_of_safetensors(std::string_view name) {

@@ -33,10 +33,11 @@ constexpr bool is_float8(Numeric numeric) {
 // Checkpoint lives.
 struct Dtype {
   std::string_view name = "unknown";
-  std::uint32_t size = 0;  // bytes per element; 0 if unknown
+  // Bytes per element, or per `packed` of them; 0 if unknown.
+  std::uint32_t size = 0;
   std::uint32_t swap = 1;  // bytes per unit that is byte-swapped
   Numeric numeric = Numeric::kOpaque;
-  std::uint32_t per_byte = 1;  // elements packed into one byte
+  std::uint32_t packed = 1;  // elements in `size` bytes
 
   bool known() const { return size > 0; }
   bool operator==(const Dtype& other) const { return name == other.name; }
@@ -44,6 +45,11 @@ struct Dtype {
 
 // By torch's name ("float32"); of unknown size if torch has no such dtype.
 Dtype dtype_named(std::string_view name);
+// Whether torch has a dtype of that name.
+bool is_torch_dtype(const Dtype& dtype);
+// The storage class of torch.save ("FloatStorage"); empty for newer dtypes,
+// whose storages are untyped.
+std::string_view storage_name(const Dtype& dtype);
 // By the name of a storage class ("FloatStorage"); UntypedStorage is uint8.
 // nullptr if there is no such class.
 const Dtype* dtype_of_storage(std::string_view class_name);

@@ -17,7 +17,7 @@ constexpr std::array<Care, 256> kCare = [] {
   for (std::size_t c = 0; c < 32; ++c)
     care[c] = kEscaped;
   care[127] = care['"'] = care['\\'] = kEscaped;
-  care['.'] = care['['] = care[']'] = care['\''] = care[' '] = kQuoted;
+  care['['] = care[']'] = care['\''] = care[' '] = kQuoted;
   return care;
 }();
 
@@ -26,8 +26,7 @@ Care care_of(char c) {
 }
 
 bool needs_quotes(std::string_view text) {
-  return text.empty() ||
-         std::ranges::any_of(text, [](char c) { return care_of(c) != kPlain; });
+  return std::ranges::any_of(text, [](char c) { return care_of(c) != kPlain; });
 }
 
 void append_quoted(std::string_view text, std::string& path) {
@@ -60,7 +59,10 @@ void append_key(const Key& key, std::string& path) {
   }
   if (!path.empty())
     path += '.';
-  if (needs_quotes(key.text))
+  const bool quoted =
+      key.text.empty() || key.quotes == Key::Quotes::kAlways ||
+      (key.quotes == Key::Quotes::kAsNeeded && needs_quotes(key.text));
+  if (quoted)
     append_quoted(key.text, path);
   else
     path += key.text;

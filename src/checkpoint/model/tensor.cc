@@ -35,7 +35,7 @@ std::uint64_t Tensor::elements() const {
 std::uint64_t Tensor::bytes() const {
   const std::uint64_t count = elements();
   const std::uint64_t units =
-      count / dtype.per_byte + (count % dtype.per_byte != 0 ? 1 : 0);
+      count / dtype.packed + (count % dtype.packed != 0 ? 1 : 0);
   // The sizes of a tensor without bytes have not been checked.
   return checked_multiply(units, std::uint64_t{dtype.size})
       .value_or(std::numeric_limits<std::uint64_t>::max());
@@ -88,7 +88,7 @@ std::string check_bounds(const Tensor& tensor, std::uint64_t available) {
     return "the product of its sizes exceeds 64 bits";
   if (!dtype.known())
     return "";
-  if (dtype.per_byte > 1) {
+  if (dtype.packed > 1) {
     if (tensor.offset != 0 || !is_contiguous(tensor))
       return "it is a view of packed elements";
     return tensor.bytes() <= available

@@ -49,6 +49,7 @@ struct Tensor {
   bool negated = false;
   bool shape_known = true;  // false for a nested tensor
   bool in_part = false;     // its problem affects only some of its elements
+  bool is_slice = false;    // a part of what was saved, as slice_tensor() makes
   std::string_view device = "cpu";
   // If not "strided" ("sparse_coo", "nested", "DTensor"), it is described by
   // the tensors and values below it and has no bytes of its own.

@@ -119,16 +119,6 @@ class Safetensors {
              "its __metadata__ is not an object of strings");
   }
 
-  // Four elements of six bits are in three bytes, which are shown instead.
-  static std::vector<std::int64_t> shape_in_bytes(
-      const std::vector<std::int64_t>& shape, std::uint64_t size) {
-    std::vector<std::int64_t> bytes = shape;
-    if (bytes.empty() || bytes.back() % 4 != 0)
-      return {static_cast<std::int64_t>(size)};
-    bytes.back() = bytes.back() / 4 * 3;
-    return bytes;
-  }
-
   void add_tensor(std::string_view name, std::string_view dtype_text,
                   const std::vector<std::int64_t>& shape, Extent extent,
                   std::uint32_t top) {
@@ -144,16 +134,10 @@ class Safetensors {
     else
       storage.extent = {begin_ + extent.offset, extent.size};
     entries_.push_back({name, extent});
-    Dtype dtype =
+    const Dtype dtype =
         dtype_of_safetensors(dtype_text).value_or(Dtype{.name = dtype_text});
-    if (dtype_text == "F4")
-      dtype.size = 1, dtype.per_byte = 2;
-    const bool six_bits = dtype_text == "F6_E2M3" || dtype_text == "F6_E3M2";
-    if (six_bits)
-      dtype.size = 1;
     const auto index = static_cast<std::uint32_t>(tree_.storages.size() - 1);
-    const std::uint32_t tensor = tree_.add_plain_tensor(
-        dtype, six_bits ? shape_in_bytes(shape, extent.size) : shape, index);
+    const std::uint32_t tensor = tree_.add_plain_tensor(dtype, shape, index);
     Tensor& made = tree_.tensors[tensor];
     if (!made.dtype.known() && made.problem.empty() && made.elements() > 0) {
       if (extent.size % made.elements() == 0 &&
@@ -169,7 +153,7 @@ class Safetensors {
           fmt::format("its shape and dtype make {} bytes, but its offsets {}",
                       made.bytes(), extent.size));
     const std::uint32_t node =
-        tree_.add(top, Key::string(name), NodeKind::kTensor);
+        tree_.add(top, Key::flat(name), NodeKind::kTensor);
     tree_.nodes[node].index = tensor;
   }
 

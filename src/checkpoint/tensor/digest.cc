@@ -1,47 +1,18 @@
 #include "checkpoint/tensor/digest.h"
 
-#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
-// The plain functions: the newer interface would link all of OpenSSL's
-// providers into the program.
-#define OPENSSL_SUPPRESS_DEPRECATED
-#include <openssl/sha.h>
-
 #include "base/worker_pool.h"
+#include "checkpoint/tensor/sha256.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::size_t kInOrderPiece = 512 << 10;  // stays in the cache
 constexpr std::size_t kGatheredPiece = 4 << 20;
-
-// SHA-256 of bytes given piece by piece.
-class Sha256 {
- public:
-  Sha256() { SHA256_Init(&context_); }
-
-  void add(Bytes bytes) {
-    SHA256_Update(&context_, bytes.data(), bytes.size());
-  }
-  // In 64 hexadecimal digits; nothing may be added after it.
-  std::string digest() {
-    std::array<unsigned char, SHA256_DIGEST_LENGTH> raw;
-    SHA256_Final(raw.data(), &context_);
-    std::string text;
-    for (const unsigned char byte : raw)
-      text += fmt::format("{:02x}", byte);
-    return text;
-  }
-
- private:
-  SHA256_CTX context_;
-};
 
 // Equal for tensors that are the same view of the same storage.
 auto view_key(const Tensor& tensor) {
@@ -68,7 +39,7 @@ Result<std::string> digest_tensor(const TensorReader& reader,
 
 Result<> digest_tensors(const Checkpoint& checkpoint,
                         std::span<const std::uint32_t> nodes,
-                        const DigestSink& sink) {
+                        const DigestSink& sink, const ReadOptions& options) {
   struct Job {
     const Tensor* tensor = nullptr;
     std::size_t same_as = 0;  // an earlier job, or itself
@@ -94,7 +65,7 @@ Result<> digest_tensors(const Checkpoint& checkpoint,
     jobs.push_back(std::move(job));
   }
 
-  const TensorReader reader(checkpoint);
+  const TensorReader reader(checkpoint, options);
   const auto digest_allowed = [&](std::size_t i) -> Result<std::string> {
     if (const Result<>& allowed = jobs[i].allowed; !allowed)
       return fail(allowed.error().kind(), "{}", allowed.error().message());

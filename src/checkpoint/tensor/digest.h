@@ -21,6 +21,7 @@ using DigestSink =
     std::function<void(std::uint32_t node, const Result<std::string>& digest)>;
 Result<> digest_tensors(const Checkpoint& checkpoint,
                         std::span<const std::uint32_t> nodes,
-                        const DigestSink& sink);
+                        const DigestSink& sink,
+                        const ReadOptions& options = {});
 
 }  // namespace postflight

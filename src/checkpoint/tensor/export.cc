@@ -1,6 +1,7 @@
 #include "checkpoint/tensor/export.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/ascii.h"
@@ -65,13 +66,13 @@ bool is_text(const Dtype& dtype) {
 // elements begin at a multiple of 64. Version 2 is for very long dicts.
 std::string npy_header(const Tensor& tensor) {
   const std::string_view known = numpy_name(tensor.dtype);
-  const std::uint64_t size = tensor.dtype.per_byte > 1 ? 1 : tensor.dtype.size;
+  const std::uint64_t size = tensor.dtype.packed > 1 ? 1 : tensor.dtype.size;
   const std::string type =
       is_text(tensor.dtype) ? fmt::format("<{}", tensor.dtype.name)
       : known.empty()       ? fmt::format("|V{}", size)
                             : fmt::format("{}{}", size > 1 ? "<" : "|", known);
   std::string shape;
-  if (tensor.dtype.per_byte > 1) {
+  if (tensor.dtype.packed > 1) {
     shape = fmt::format("{},", tensor.bytes());
   } else {
     for (const std::int64_t count : tensor.shape)
@@ -109,8 +110,12 @@ class NpzWriter {
   Result<> add(const NamedTensor& named) {
     std::string stem = named.name;
     std::ranges::replace(stem, '/', '_');
-    while (!names_.insert(stem).second)
-      stem += '_';
+    const auto [at, fresh] = names_.emplace(stem, named.name);
+    if (!fresh)
+      return fail(ErrorKind::kUnsupported,
+                  "{} and {} would both be {}.npy in the .npz; write "
+                  "safetensors, or select one of them by --keys",
+                  at->second, named.name, stem);
     const std::string name = stem + ".npy";
     constexpr std::size_t kMostName = 0xffff;
     if (name.size() > kMostName)
@@ -218,7 +223,7 @@ class NpzWriter {
   const ExportSink& sink_;
   std::uint64_t at_ = 0;
   std::vector<Entry> entries_;
-  std::set<std::string> names_;
+  std::map<std::string, std::string> names_;  // and whose they are
 };
 
 // Offsets are numbers whatever their size, as other readers expect.

@@ -1,7 +1,10 @@
 #include "checkpoint/tensor/reader.h"
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -70,7 +73,43 @@ struct Straight {
   const DataFile* file = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> to;
+  std::uint32_t* crc = nullptr;  // gets that of its bytes, if wanted
 };
+
+// A record that is read in pieces, and the CRC of each.
+struct RecordPieces {
+  const Storage* storage = nullptr;
+  std::vector<std::uint32_t> crcs;
+};
+
+bool has_crc(const Storage& storage) {
+  return storage.entry != nullptr && storage.entry->crc32 != 0;
+}
+
+// Whether its elements are all bytes of the record, in order.
+bool is_record(const Tensor& tensor, const Storage& storage) {
+  return tensor.offset == 0 && is_contiguous(tensor) &&
+         tensor.bytes() == storage.size;
+}
+
+Result<> compare_crc(const Storage& storage, std::uint32_t crc) {
+  if (crc == storage.entry->crc32)
+    return {};
+  return fail(ErrorKind::kCorrupt, "{}: {}; --no-crc reads it as it is",
+              storage.entry->name, crc_mismatch(crc, storage.entry->crc32));
+}
+
+Result<> read_one(const Straight& stretch) {
+  if (stretch.crc == nullptr)
+    return stretch.file->read_at(stretch.offset, stretch.to);
+  for (std::size_t at = 0; at < stretch.to.size(); at += kCrcPiece) {
+    const std::span<std::byte> piece =
+        stretch.to.subspan(at, std::min(kCrcPiece, stretch.to.size() - at));
+    TRY(stretch.file->read_at(stretch.offset + at, piece));
+    *stretch.crc = crc32_of(piece, *stretch.crc);
+  }
+  return {};
+}
 
 // Several of them that are close together.
 struct Batch {
@@ -81,16 +120,20 @@ struct Batch {
 Result<> read_batch(std::span<const Straight> stretches, std::uint64_t total) {
   const DataFile& file = *stretches[0].file;
   if (stretches.size() == 1)
-    return file.read_at(stretches[0].offset, stretches[0].to);
+    return read_one(stretches[0]);
   // Many small ones are copied from the mapping.
   const Straight& last = stretches.back();
   const std::uint64_t begin = stretches[0].offset;
   if (const std::optional<Bytes> mapped =
           file.mapped_at(begin, last.offset + last.to.size() - begin)) {
     const StreamCopy copier(total);
-    for (const Straight& stretch : stretches)
-      copier.copy(mapped->subspan(stretch.offset - begin, stretch.to.size()),
-                  stretch.to);
+    for (const Straight& stretch : stretches) {
+      const Bytes from =
+          mapped->subspan(stretch.offset - begin, stretch.to.size());
+      if (stretch.crc != nullptr)
+        *stretch.crc = crc32_of(from);
+      copier.copy(from, stretch.to);
+    }
     return {};
   }
   thread_local std::vector<std::byte> gap(kLongestGap);
@@ -103,7 +146,11 @@ Result<> read_batch(std::span<const Straight> stretches, std::uint64_t total) {
     pieces.push_back(stretch.to);
     at = stretch.offset + stretch.to.size();
   }
-  return file.read_at(begin, pieces);
+  TRY(file.read_at(begin, pieces));
+  for (const Straight& stretch : stretches)
+    if (stretch.crc != nullptr)
+      *stretch.crc = crc32_of(stretch.to);
+  return {};
 }
 
 std::vector<Batch> batches_of(std::span<const Straight> stretches) {
@@ -130,14 +177,53 @@ std::vector<Batch> batches_of(std::span<const Straight> stretches) {
 
 }  // namespace
 
+class TensorReader::CheckedRecords {
+ public:
+  bool contains(std::uint32_t storage) {
+    const std::scoped_lock lock(mutex_);
+    return storages_.contains(storage);
+  }
+  void add(std::uint32_t storage) {
+    const std::scoped_lock lock(mutex_);
+    storages_.insert(storage);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<std::uint32_t> storages_;
+};
+
 TensorReader::TensorReader(const Checkpoint& checkpoint,
                            const ReadOptions& options)
     : checkpoint_(checkpoint),
       threads_(options.threads.value_or(checkpoint.context().threads)),
-      check_crc_(options.check_crc) {}
+      crc_(options.crc),
+      checked_(std::make_unique<CheckedRecords>()) {}
+
+TensorReader::TensorReader(TensorReader&&) noexcept = default;
+TensorReader::~TensorReader() = default;
+
+bool TensorReader::checks(const Tensor& tensor) const {
+  return crc_ == CrcCheck::kAlways ||
+         (crc_ == CrcCheck::kWhole && !tensor.is_slice);
+}
+
+Result<> TensorReader::check_once(const Tensor& tensor,
+                                  const Storage& storage) const {
+  if (!has_crc(storage) || checked_->contains(tensor.storage))
+    return {};
+  TRY(check_record(storage));
+  checked_->add(tensor.storage);
+  return {};
+}
 
 Result<> TensorReader::read(const Tensor& tensor,
                             std::span<std::byte> to) const {
+  return read(tensor, to, threads_);
+}
+
+Result<> TensorReader::read(const Tensor& tensor, std::span<std::byte> to,
+                            std::size_t threads) const {
   TRY(check_readable(tensor));
   if (to.size() != tensor.bytes())
     return fail(ErrorKind::kUsage,
@@ -146,20 +232,19 @@ Result<> TensorReader::read(const Tensor& tensor,
   if (to.empty())
     return {};
   const Storage& storage = checkpoint_.storages()[tensor.storage];
-  if (threads_ != 1 && is_straight(tensor, storage) &&
+  if (threads != 1 && is_straight(tensor, storage) &&
       chunks_of(tensor, storage) > 1) {
     const TensorTarget target{&tensor, to};
     return read_all(std::span(&target, 1));
   }
-  StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
-  const bool whole =
-      tensor.offset == 0 && is_contiguous(tensor) && to.size() == storage.size;
-  if (check_crc_ && whole) {
+  StorageReader reader =
+      TRY(StorageReader::open(checkpoint_, storage, checks(tensor)));
+  if (checks(tensor) && is_record(tensor, storage)) {
     TRY(read_checked(storage, reader, to));
   } else {
-    if (check_crc_)
-      TRY(check_record(storage));
-    TRY(read_from(reader, tensor, to));
+    if (checks(tensor))
+      TRY(check_once(tensor, storage));
+    TRY(read_from(reader, tensor, to, threads));
   }
   if (needs_finish(tensor, storage))
     finish_elements(tensor, storage.big_endian, to);
@@ -167,34 +252,32 @@ Result<> TensorReader::read(const Tensor& tensor,
 }
 
 Result<> TensorReader::read_from(StorageReader& reader, const Tensor& tensor,
-                                 std::span<std::byte> to) const {
-  if (tensor.dtype.per_byte > 1)  // packed, and known to be in order
+                                 std::span<std::byte> to,
+                                 std::size_t threads) const {
+  if (tensor.dtype.packed > 1)  // packed, and known to be in order
     return reader.read_at(0, to);
   if (is_contiguous(tensor))
     return reader.read_at(tensor.offset * tensor.dtype.size, to);
-  return gather(reader, tensor, to, {.mapped = true, .threads = threads_});
+  return gather(reader, tensor, to, {.mapped = true, .threads = threads});
 }
 
 Result<> TensorReader::read_checked(const Storage& storage,
                                     StorageReader& reader,
                                     std::span<std::byte> to) const {
   std::uint32_t crc = 0;
-  const bool has_crc = storage.entry != nullptr && storage.entry->crc32 != 0;
+  const bool compared = has_crc(storage);
   for (std::size_t at = 0; at < to.size(); at += kCrcPiece) {
     const std::span<std::byte> piece =
         to.subspan(at, std::min(kCrcPiece, to.size() - at));
     TRY(reader.read_at(at, piece));
-    if (has_crc)
+    if (compared)
       crc = crc32_of(piece, crc);
   }
-  if (has_crc && crc != storage.entry->crc32)
-    return fail(ErrorKind::kCorrupt, "{}: {}", storage.entry->name,
-                crc_mismatch(crc, storage.entry->crc32));
-  return {};
+  return compared ? compare_crc(storage, crc) : Result<>();
 }
 
 Result<> TensorReader::check_record(const Storage& storage) const {
-  if (storage.entry == nullptr || storage.entry->crc32 == 0)
+  if (!has_crc(storage))
     return {};
   StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
   std::vector<std::byte> room(
@@ -206,15 +289,13 @@ Result<> TensorReader::check_record(const Storage& storage) const {
     TRY(reader.read_at(at, piece));
     crc = crc32_of(piece, crc);
   }
-  if (crc != storage.entry->crc32)
-    return fail(ErrorKind::kCorrupt, "{}: {}", storage.entry->name,
-                crc_mismatch(crc, storage.entry->crc32));
-  return {};
+  return compare_crc(storage, crc);
 }
 
 Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   std::vector<Straight> straight;
   std::vector<Other> others;
+  std::deque<RecordPieces> records;
   straight.reserve(targets.size());
   for (const TensorTarget& target : targets) {
     const Tensor& tensor = *target.tensor;
@@ -233,7 +314,8 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
         others.push_back({&target, chunk});
       continue;
     }
-    if (check_crc_ || !as_it_is) {
+    const bool compared = checks(tensor) && has_crc(storage);
+    if (!as_it_is || (compared && !is_record(tensor, storage))) {
       others.push_back({&target});
       continue;
     }
@@ -244,11 +326,17 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     }
     const std::uint64_t begin =
         reader.extent()->offset + tensor.offset * tensor.dtype.size;
-    for (std::uint64_t at = 0; at < target.to.size(); at += kReadAtOnce)
+    const std::uint64_t pieces = (target.to.size() - 1) / kReadAtOnce + 1;
+    if (compared)
+      records.push_back({&storage, std::vector<std::uint32_t>(pieces)});
+    for (std::uint64_t i = 0; i < pieces; ++i) {
+      const std::uint64_t at = i * kReadAtOnce;
       straight.push_back(
           {reader.file(), begin + at,
-           target.to.subspan(at, std::min<std::uint64_t>(
-                                     kReadAtOnce, target.to.size() - at))});
+           target.to.subspan(
+               at, std::min<std::uint64_t>(kReadAtOnce, target.to.size() - at)),
+           compared ? &records.back().crcs[i] : nullptr});
+    }
   }
   std::ranges::sort(straight, [](const Straight& a, const Straight& b) {
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;
@@ -256,9 +344,7 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
   const std::vector<Batch> batches = batches_of(straight);
   const std::size_t jobs = batches.size() + others.size();
   // Threads read several tensors, or else the parts of one.
-  TensorReader one_by_one(*this);
-  if (jobs > 1)
-    one_by_one.threads_ = 1;
+  const std::size_t each = jobs > 1 ? 1 : threads_;
   std::uint64_t bytes = 0;
   for (const TensorTarget& target : targets)
     bytes += target.to.size();
@@ -270,16 +356,28 @@ Result<> TensorReader::read_all(std::span<const TensorTarget> targets) const {
     const auto& [target, chunk] = others[job - batches.size()];
     const Tensor& tensor = *target->tensor;
     if (!chunk)
-      return one_by_one.read(tensor, target->to);
+      return read(tensor, target->to, each);
     const Storage& storage = checkpoint_.storages()[tensor.storage];
-    return AssemblyReader(*storage.assembly, checkpoint_.item_opener())
+    return AssemblyReader(*storage.assembly, checkpoint_.item_opener(),
+                          checks(tensor))
         .read_chunk(*chunk, tensor.offset * tensor.dtype.size, target->to);
   };
   // Starting a thread costs more than a small read.
   const WorkerPool pool(bytes < 2 * kTogether ? 1 : threads_);
-  return pool.map_ordered(
+  TRY(pool.map_ordered(
       jobs, work,
-      [](std::size_t, Result<> result) -> Result<> { return result; });
+      [](std::size_t, Result<> result) -> Result<> { return result; }));
+  for (const RecordPieces& record : records) {
+    std::uint32_t crc = record.crcs.front();
+    std::uint64_t left = record.storage->size - kReadAtOnce;
+    for (std::size_t i = 1; i < record.crcs.size(); ++i) {
+      crc = crc32_joined(crc, record.crcs[i],
+                         std::min<std::uint64_t>(kReadAtOnce, left));
+      left -= kReadAtOnce;
+    }
+    TRY(compare_crc(*record.storage, crc));
+  }
+  return {};
 }
 
 std::optional<Bytes> TensorReader::view(const Tensor& tensor) const {
@@ -305,9 +403,15 @@ Result<> TensorReader::stream(const Tensor& tensor, std::size_t piece,
   if (total == 0)
     return {};
   const Storage& storage = checkpoint_.storages()[tensor.storage];
-  StorageReader reader = TRY(StorageReader::open(checkpoint_, storage));
+  StorageReader reader =
+      TRY(StorageReader::open(checkpoint_, storage, checks(tensor)));
   std::vector<std::byte> room(std::min<std::uint64_t>(piece, total));
+  const bool compared = checks(tensor) && has_crc(storage);
+  const bool on_the_way = compared && is_record(tensor, storage);
+  if (compared && !on_the_way)
+    TRY(check_once(tensor, storage));
   if (is_contiguous(tensor)) {
+    std::uint32_t crc = 0;
     const std::uint64_t unit = tensor.dtype.size;
     room.resize(std::max<std::uint64_t>(unit, room.size() / unit * unit));
     const std::uint64_t begin = tensor.offset * unit;
@@ -315,7 +419,12 @@ Result<> TensorReader::stream(const Tensor& tensor, std::size_t piece,
       const std::span<std::byte> part = std::span(room).first(
           std::min<std::uint64_t>(room.size(), total - at));
       TRY(reader.read_at(begin + at, part));
+      if (on_the_way)
+        crc = crc32_of(part, crc);
       finish_elements(tensor, storage.big_endian, part);
+      // The last piece is held back until all of them are known to be right.
+      if (on_the_way && at + part.size() == total)
+        TRY(compare_crc(storage, crc));
       TRY(sink(part));
     }
     return {};

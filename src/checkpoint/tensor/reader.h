@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -13,11 +14,19 @@
 
 namespace postflight {
 
+// Of which tensors the records are checked against their CRC. A record is read
+// whole for that.
+enum class CrcCheck : std::uint8_t {
+  kNever,
+  kWhole,   // of tensors as they were saved; not of slices and mapped views
+  kAlways,  // of slices, too
+};
+
 struct ReadOptions {
   // 0 is one for each processor; by default as many as the checkpoint was
   // opened with.
   std::optional<std::size_t> threads = {};
-  bool check_crc = false;  // of the records that hold the tensors
+  CrcCheck crc = CrcCheck::kWhole;
 };
 
 // Where to write a tensor.
@@ -34,14 +43,16 @@ class TensorReader {
  public:
   explicit TensorReader(const Checkpoint& checkpoint,
                         const ReadOptions& options = {});
+  TensorReader(TensorReader&&) noexcept;
+  ~TensorReader();
 
   Result<> read(const Tensor& tensor, std::span<std::byte> to) const;
 
   // Many at once: in file order, neighbours together, on several threads.
   Result<> read_all(std::span<const TensorTarget> targets) const;
 
-  // The mapped bytes, if they need no conversion. If another process truncates
-  // the file, touching them raises SIGBUS.
+  // The mapped bytes, unchecked, if they need no conversion. If another process
+  // truncates the file, touching them raises SIGBUS.
   std::optional<Bytes> view(const Tensor& tensor) const;
 
   // The same bytes as read() in pieces of up to `piece`, front to back.
@@ -53,14 +64,23 @@ class TensorReader {
   Result<> check_record(const Storage& storage) const;
 
  private:
+  // The records that were checked: several tensors may be views of one.
+  class CheckedRecords;
+
+  Result<> read(const Tensor& tensor, std::span<std::byte> to,
+                std::size_t threads) const;
   Result<> read_from(StorageReader& reader, const Tensor& tensor,
-                     std::span<std::byte> to) const;
+                     std::span<std::byte> to, std::size_t threads) const;
   Result<> read_checked(const Storage& storage, StorageReader& reader,
                         std::span<std::byte> to) const;
+  bool checks(const Tensor& tensor) const;
+  // Unless it was checked before.
+  Result<> check_once(const Tensor& tensor, const Storage& storage) const;
 
   const Checkpoint& checkpoint_;
   std::size_t threads_;
-  bool check_crc_;
+  CrcCheck crc_;
+  std::unique_ptr<CheckedRecords> checked_;
 };
 
 // How many bytes the tensors of a checkpoint may have once read: a few times

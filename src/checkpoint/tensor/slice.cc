@@ -124,9 +124,10 @@ TensorSlice slice_tensor(const Tensor& tensor,
         return !range.drop && range.step == 1 &&
                range.count == static_cast<std::uint64_t>(size);
       });
-  if (tensor.dtype.per_byte > 1 && !all && slice.tensor.problem.empty())
+  if (tensor.dtype.packed > 1 && !all && slice.tensor.problem.empty())
     slice.tensor.problem =
         "its elements are packed, so only the whole tensor can be read";
+  slice.tensor.is_slice = tensor.is_slice || !all;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const SliceRange& range = ranges[i];
     const auto stride = static_cast<std::uint64_t>(tensor.stride[i]);

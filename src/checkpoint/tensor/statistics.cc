@@ -129,6 +129,33 @@ std::optional<double> element_value(const Dtype& dtype, const std::byte* at) {
 
 namespace {
 
+// The smallest number of full precision; 0 for dtypes without denormal ones.
+double smallest_normal(const Dtype& dtype) {
+  constexpr double kFloat16 = 0x1p-14;
+  constexpr double kFloat32 = 0x1p-126;
+  constexpr double kFloat64 = 0x1p-1022;
+  switch (dtype.numeric) {
+    case Numeric::kFloat:
+    case Numeric::kComplex: {
+      const std::uint32_t size =
+          dtype.numeric == Numeric::kComplex ? dtype.size / 2 : dtype.size;
+      return size == 2 ? kFloat16 : size == 4 ? kFloat32 : kFloat64;
+    }
+    case Numeric::kBfloat16:
+      return kFloat32;
+    case Numeric::kFloat8E4m3fn:
+      return 0x1p-6;
+    case Numeric::kFloat8E4m3fnuz:
+      return 0x1p-7;
+    case Numeric::kFloat8E5m2:
+      return 0x1p-14;
+    case Numeric::kFloat8E5m2fnuz:
+      return 0x1p-15;
+    default:
+      return 0;
+  }
+}
+
 // A sum in several lanes, so that it can be vectorised.
 template <typename Real, typename Term>
 Real sum_of(std::span<const double> values, Term term) {
@@ -187,13 +214,15 @@ class Moments {
 
 class Counter {
  public:
-  explicit Counter(const Dtype& dtype) : dtype_(dtype) {}
+  explicit Counter(const Dtype& dtype)
+      : dtype_(dtype), smallest_(smallest_normal(dtype)) {}
 
   void count(Bytes piece) {
     const std::size_t size = dtype_.size;
     finite_.resize(piece.size() / size);
     std::size_t finite = 0;
     std::uint64_t zero = 0;
+    std::uint64_t small = 0;  // zeros, too
     double least = std::numeric_limits<double>::infinity();
     double largest = -least;
     for (std::size_t at = 0; at + size <= piece.size(); at += size) {
@@ -202,6 +231,7 @@ class Counter {
         continue;
       if (std::isfinite(*value)) {
         zero += *value == 0 ? 1 : 0;
+        small += std::abs(*value) < smallest_ ? 1 : 0;
         least = std::min(least, *value);
         largest = std::max(largest, *value);
         finite_[finite++] = *value;
@@ -213,6 +243,7 @@ class Counter {
     }
     found_.elements += piece.size() / size;
     found_.zero += zero;
+    found_.denormal += smallest_ > 0 ? small - zero : 0;
     finite_.resize(finite);
     if (finite_.empty())
       return;
@@ -228,7 +259,8 @@ class Counter {
   // As if each element occurred so many times.
   TensorStatistics found(std::uint64_t times) {
     for (std::uint64_t* const counted :
-         {&found_.elements, &found_.nan, &found_.infinite, &found_.zero})
+         {&found_.elements, &found_.nan, &found_.infinite, &found_.zero,
+          &found_.denormal})
       *counted *= times;
     if (!moments_.empty()) {
       found_.mean = moments_.mean();
@@ -263,6 +295,7 @@ class Counter {
   }
 
   const Dtype dtype_;
+  const double smallest_;
   TensorStatistics found_;
   Moments moments_;
   std::vector<double> finite_;

@@ -17,6 +17,7 @@ struct TensorStatistics {
   std::uint64_t nan = 0;
   std::uint64_t infinite = 0;
   std::uint64_t zero = 0;
+  std::uint64_t denormal = 0;  // smaller than its dtype can have in full
   // Of the finite elements; empty if there are none.
   std::optional<Extreme> minimum;
   std::optional<Extreme> maximum;

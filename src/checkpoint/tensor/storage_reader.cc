@@ -8,14 +8,14 @@
 namespace postflight {
 
 Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
-                                          const Storage& storage) {
+                                          const Storage& storage, bool check) {
   if (!storage.problem.empty())
     return fail(ErrorKind::kCorrupt, "{}", storage.problem);
   StorageReader reader;
   reader.size_ = storage.size;
   if (storage.assembly != nullptr) {
     reader.assembled_ = std::make_unique<AssemblyReader>(
-        *storage.assembly, checkpoint.item_opener());
+        *storage.assembly, checkpoint.item_opener(), check);
     return reader;
   }
   if (!storage.inside.empty() || checkpoint.files().empty() ||

@@ -17,8 +17,9 @@ namespace postflight {
 // from front to back, as seeking back inflates it from the start again.
 class StorageReader {
  public:
+  // With `check`, the items of an assembly are checked before they are used.
   static Result<StorageReader> open(const Checkpoint& checkpoint,
-                                    const Storage& storage);
+                                    const Storage& storage, bool check = false);
 
   std::uint64_t size() const { return size_; }
   Result<> read_at(std::uint64_t offset, std::span<std::byte> to);

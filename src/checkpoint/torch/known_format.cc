@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMostSafetensorsHeader = 100'000'000;
 
-bool starts(Bytes bytes, std::string_view magic) {
+bool begins_with(Bytes bytes, std::string_view magic) {
   return as_text(bytes).starts_with(magic);
 }
 
@@ -388,15 +388,15 @@ constexpr std::array kNativeCode = {
 
 bool is_windows_program(Bytes bytes) {
   constexpr std::size_t kOffset = 0x3c;
-  if (!starts(bytes, "MZ") || bytes.size() < kOffset + 4)
+  if (!begins_with(bytes, "MZ") || bytes.size() < kOffset + 4)
     return false;
   const auto at = load_little_endian<std::uint32_t>(bytes.data() + kOffset);
-  return at < bytes.size() && starts(bytes.subspan(at), "PE");
+  return at < bytes.size() && begins_with(bytes.subspan(at), "PE");
 }
 
 std::optional<std::string_view> native_code(Bytes bytes) {
   for (const NativeCode& code : kNativeCode)
-    if (starts(bytes, code.magic))
+    if (begins_with(bytes, code.magic))
       return code.what;
   if (is_windows_program(bytes))
     return "a program or library of Windows";
@@ -444,7 +444,7 @@ constexpr std::array kOtherFormats = {
 };
 
 bool is_keras_configuration(Bytes bytes, std::string_view name) {
-  return name.ends_with(".json") && starts(bytes, "{") &&
+  return name.ends_with(".json") && begins_with(bytes, "{") &&
          (as_text(bytes).find("\"class_name\"") != std::string_view::npos ||
           as_text(bytes).find("\\u") != std::string_view::npos);
 }
@@ -454,9 +454,9 @@ bool is_keras_configuration(Bytes bytes, std::string_view name) {
 std::optional<KnownFormat> known_format(Bytes bytes, std::string_view name) {
   if (is_safetensors_file(bytes))
     return safetensors_format(bytes);
-  if (starts(bytes, "\x89HDF\r\n\x1a\n"))
+  if (begins_with(bytes, "\x89HDF\r\n\x1a\n"))
     return hdf5_format(bytes);
-  if (starts(bytes, "GGUF"))
+  if (begins_with(bytes, "GGUF"))
     return Gguf(bytes).judge();
   if (const auto what = native_code(bytes))
     return KnownFormat{

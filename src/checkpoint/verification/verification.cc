@@ -6,7 +6,7 @@
 
 #include "checkpoint/model/contents.h"
 #include "checkpoint/tensor/storage_reader.h"
-#include "pickle/audit.h"
+#include "checkpoint/verification/safety.h"
 
 namespace postflight {
 namespace {
@@ -62,30 +62,6 @@ void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
          ""});
 }
 
-void verify_code(const Checkpoint& checkpoint, Verification& result) {
-  for (const DataFile* const file : checkpoint.files())
-    for (const auto& machine : file->machines) {
-      const Audit found = audit(
-          *machine, {.is_script = checkpoint.format() == Format::kTorchScript});
-      if (!found.runs_code())
-        continue;
-      const auto worst =
-          std::ranges::max_element(found.calls, {}, &CallUse::trust);
-      const std::string what =
-          worst != found.calls.end() && worst->trust > Trust::kTorch
-              ? "call " + worst->callable
-              : "import unknown names";
-      result.findings.push_back(
-          {"runs_code",
-           found.worst() == Trust::kDangerous ? Severity::kError
-                                              : Severity::kWarning,
-           fmt::format("loading it in Python would {}; postflight pickle shows "
-                       "what it would run",
-                       what),
-           file->path().filename().string()});
-    }
-}
-
 // The items that the tensors of a distributed checkpoint consist of.
 void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
                   Verification& result) {
@@ -123,6 +99,11 @@ void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
 // Whether there is a file for each rank up to the last. An unreadable one is
 // there, and already has a finding.
 void verify_numbers(const Checkpoint& checkpoint, Verification& result) {
+  // Of files with other names the missing ones were found on opening.
+  if (std::ranges::none_of(checkpoint.files(), [](const DataFile* file) {
+        return rank_of_file(file->path().filename().string()).has_value();
+      }))
+    return;
   std::set<std::int64_t> ranks;
   for (std::uint32_t top = 1; top < checkpoint.nodes().size();
        top = checkpoint.nodes()[top].end)
@@ -163,7 +144,7 @@ Verification verify(const Checkpoint& checkpoint,
       verify_archive(checkpoint, *file, options, result);
   verify_items(checkpoint, options, result);
   verify_tensors(checkpoint, result);
-  verify_code(checkpoint, result);
+  result.safety = safety_of(checkpoint);
   if (checkpoint.format() == Format::kRanks)
     verify_ranks(checkpoint, result);
   return result;

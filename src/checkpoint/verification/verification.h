@@ -8,6 +8,7 @@
 
 #include "base/finding.h"
 #include "checkpoint/model/checkpoint.h"
+#include "pickle/safety.h"
 
 namespace postflight {
 
@@ -26,6 +27,7 @@ struct Verification {
   std::uint64_t crc_absent = 0;
   std::uint64_t crc_bad = 0;
   std::vector<Finding> findings;
+  SafetyVerdict safety;  // as postflight pickle says it
   // Tensors with an unreadable item, which has a finding.
   std::set<const Assembly*> broken;
 

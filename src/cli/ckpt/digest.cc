@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
+#include "checkpoint/comparison/manifest.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
 
@@ -13,32 +14,53 @@ namespace {
 
 struct DigestCommandOptions : CheckpointOptions {
   std::vector<std::string> paths;
+  bool no_crc = false;
+  std::string manifest;
 };
 
-Result<Exit> digest_one(const CheckpointOptions& options, Session& session) {
+Result<Exit> digest_one(const DigestCommandOptions& options, Session& session) {
   const KeyFilter filter = TRY(options.filter());
   const Checkpoint checkpoint = TRY(options.open(session));
   const std::vector<std::uint32_t> nodes =
-      TRY(tensors_with_bytes(checkpoint, filter));
+      TRY(tensors_with_bytes(checkpoint, filter, NodeOrder::kKey));
   const std::unique_ptr<Progress> progress = session.progress(
       {.label = "Reading", .total_bytes = totals_of(checkpoint, nodes).bytes});
   Output out([&session](std::string_view piece) { session.print(piece); });
+  Manifest manifest;
   DigestReport report(options.path, checkpoint, session.options().json, out);
   Result<> done = digest_tensors(
       checkpoint, nodes,
       [&](std::uint32_t node, const Result<std::string>& digest) {
         progress->advance(checkpoint.tensor_at(node)->bytes());
         report.add(node, digest);
-      });
+        if (digest)
+          manifest.add(checkpoint, node, *digest);
+      },
+      {.crc = options.no_crc ? CrcCheck::kNever : CrcCheck::kWhole});
   progress->finish();
   report.finish(session.terminal());
   TRY(std::move(done));
+  // A manifest of a part would pass for one of the whole.
+  if (!options.manifest.empty() && !has_problem(report.findings())) {
+    AtomicFile file =
+        TRY(AtomicFile::create(options.manifest, session.existing()));
+    std::string text;
+    {
+      Output lines([&text](std::string_view piece) { text += piece; });
+      manifest.write(lines);
+    }
+    TRY(file.write(as_bytes(text)));
+    TRY(file.commit());
+  }
   return exit_for(report.findings());
 }
 
 // With several, each has a heading, and the first error ends nothing.
 Result<Exit> run(const DigestCommandOptions& options, Session& session) {
-  CheckpointOptions one = options;
+  if (!options.manifest.empty() && options.paths.size() > 1)
+    return fail(ErrorKind::kUsage,
+                "a manifest is that of one checkpoint; give one");
+  DigestCommandOptions one = options;
   Exit worst = Exit::kWell;
   for (const std::string& path : options.paths) {
     one.path = path;
@@ -68,7 +90,8 @@ Command ckpt_digest_command() {
           "Prints the SHA-256 of each tensor's elements.\n"
           "Elements are in row-major order and little-endian, with strides, "
           "conjugation and negation resolved, so equal tensors have equal "
-          "digests in any format.",
+          "digests in any format. Lines are sorted by key. Exit 1 if a tensor "
+          "cannot be read or its record does not match its CRC.",
       .examples = {{"postflight ckpt digest model.pt", "all tensors"},
                    {"postflight ckpt digest --keys '*.weight' model.pt",
                     "some of them"},
@@ -78,6 +101,11 @@ Command ckpt_digest_command() {
         const auto options = std::make_shared<DigestCommandOptions>();
         add_checkpoint_options(arguments, *options, options->paths);
         add_key_options(arguments, *options);
+        arguments.flag("--no-crc", options->no_crc,
+                       "Do not compare records with their CRC");
+        arguments.option("--manifest", options->manifest, "FILE",
+                         "Write the digests to FILE, for verify --manifest");
+        arguments.force();
         add_threads_option(arguments);
         return [options](Session& session) { return run(*options, session); };
       }};

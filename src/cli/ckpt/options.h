@@ -26,6 +26,8 @@ struct CheckpointOptions {
   }
   // The checkpoint, with the plug-ins and the key that were given.
   Result<Checkpoint> open(const Session& session) const;
+  // The key that was given, if any.
+  Result<std::optional<SecretKey>> key() const;
 };
 
 void add_checkpoint_options(CommandArguments& arguments,
@@ -37,7 +39,15 @@ void add_checkpoint_options(CommandArguments& arguments,
 void add_key_options(CommandArguments& arguments, CheckpointOptions& options);
 void add_threads_option(CommandArguments& arguments);
 
+Command ckpt_convert_command();
+Command ckpt_diff_command();
+Command ckpt_latest_command();
+Command ckpt_log_command();
+Command ckpt_scan_command();
+Command ckpt_stats_command();
 Command ckpt_ls_command();
+Command ckpt_reshard_command();
+Command ckpt_salvage_command();
 Command ckpt_digest_command();
 Command ckpt_read_command();
 Command ckpt_show_command();

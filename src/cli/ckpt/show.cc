@@ -34,8 +34,10 @@ Result<Exit> run(const ShowOptions& options, Session& session) {
   for (const std::uint32_t node : nodes) {
     if (const Tensor* const tensor = checkpoint.tensor_at(node))
       report.add_tensor(node, inspect(checkpoint, *tensor, options.slice));
-    else
+    else if (checkpoint.nodes()[node].kind == NodeKind::kValue)
       report.add_value(node);
+    else
+      report.add_tree(node);
   }
   report.finish(session.terminal());
   return report.failed() ? Exit::kFound : exit_for(checkpoint.findings());
@@ -49,6 +51,7 @@ Command ckpt_show_command() {
       .sentence =
           "Prints values of a checkpoint as numpy would, with their "
           "statistics.\n"
+          "A key with others below it is shown as a tree. "
           "Exit 1 if some of it cannot be shown or the file is damaged.",
       .examples = {{"postflight ckpt show model.pt fc.weight", "one tensor"},
                    {"postflight ckpt show model.pt fc.weight --slice '[:4, 0]'",

@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "base/escape.h"
+#include "base/file.h"
+#include "checkpoint/comparison/manifest.h"
 #include "checkpoint/model/data_file.h"
 #include "cli/ckpt/options.h"
 #include "report/checkpoint/report.h"
@@ -18,6 +20,7 @@ namespace {
 struct VerifyCommandOptions : CheckpointOptions {
   std::vector<std::string> paths;
   bool strict = false;
+  std::string manifest;
 };
 
 Verification check(const Checkpoint& checkpoint, Session& session) {
@@ -31,45 +34,62 @@ Verification check(const Checkpoint& checkpoint, Session& session) {
                 }});
 }
 
-// "DAMAGED  model.pt: what is wrong first"; returns "DAMAGED".
-std::string write_line(const std::string& path, const Checkpoint& checkpoint,
-                       const Verification& found, Session& session) {
-  std::string text;
-  Terminal plain = session.terminal();
-  plain.colour = false;
-  {
-    Output out([&text](std::string_view piece) { text += piece; });
-    write_verification(path, checkpoint, found, plain, out);
-  }
-  text.erase(std::min(text.find('\n'), text.size()));
-  const std::string verdict = text.substr(0, text.find(' '));
+// "DAMAGED  BROKEN  model.pt: what is wrong first".
+void write_line(const std::string& path, const Checkpoint& checkpoint,
+                const Verification& found, Session& session) {
+  const VerificationVerdict verdict = verdict_of(checkpoint, found);
+  std::string text = fmt::format(
+      "{}  {}  {}", session.terminal().styled(verdict.style, verdict.word),
+      safety_text(found.safety, session.terminal()), escape_for_terminal(path));
   const auto worst =
       std::ranges::max_element(found.findings, {}, &Finding::severity);
   if (worst != found.findings.end() && worst->severity != Severity::kNote)
     text += ": " + escape_for_terminal(worst->message);
+  else if (const Reason* const lead = found.safety.lead())
+    text += ": " + escape_for_terminal(lead->message);
   session.print(text + "\n");
-  return verdict;
+}
+
+Exit exit_of(const Verification& found, bool strict) {
+  return exit_for(has_problem(found.findings, strict) ||
+                  !found.safety.is_safe());
+}
+
+// What of it is not as the manifest says.
+Result<> add_manifest(const Checkpoint& checkpoint, const std::string& file,
+                      Verification& found) {
+  const MappedFile text = TRY(MappedFile::open(file));
+  const Manifest manifest = TRY(read_manifest(text.bytes()).in(file));
+  for (Finding& finding : TRY(compare_to_manifest(checkpoint, manifest)))
+    found.findings.push_back(std::move(finding));
+  return {};
 }
 
 Result<Exit> run_one(const VerifyCommandOptions& options, Session& session) {
   const Checkpoint checkpoint = TRY(options.open(session));
-  const Verification found = check(checkpoint, session);
+  Verification found = check(checkpoint, session);
+  if (!options.manifest.empty())
+    TRY(add_manifest(checkpoint, options.manifest, found));
   Output out([&session](std::string_view piece) { session.print(piece); });
   if (session.options().json)
     write_verification_json(options.path, checkpoint, found, out);
   else
     write_verification(options.path, checkpoint, found, session.terminal(),
                        out);
-  return exit_for(found.findings, options.strict);
+  return exit_of(found, options.strict);
 }
 
 Result<Exit> run(const VerifyCommandOptions& options, Session& session) {
+  if (!options.manifest.empty() && options.paths.size() > 1)
+    return fail(ErrorKind::kUsage,
+                "a manifest is that of one checkpoint; give one");
   VerifyCommandOptions one = options;
   if (options.paths.size() == 1) {
     one.path = options.paths[0];
     return run_one(one, session);
   }
-  std::map<std::string, std::size_t> verdicts;
+  std::map<std::string_view, std::size_t> verdicts;
+  std::map<std::string_view, std::size_t> unsafe;
   Exit worst = Exit::kWell;
   for (const std::string& path : options.paths) {
     one.path = path;
@@ -81,8 +101,11 @@ Result<Exit> run(const VerifyCommandOptions& options, Session& session) {
       exit = shown.value_or(Exit::kCouldNotLook);
     } else if (const Result<Checkpoint> checkpoint = one.open(session)) {
       const Verification found = check(*checkpoint, session);
-      ++verdicts[write_line(path, *checkpoint, found, session)];
-      exit = exit_for(found.findings, options.strict);
+      write_line(path, *checkpoint, found, session);
+      ++verdicts[verdict_of(*checkpoint, found).word];
+      if (!found.safety.is_safe())
+        ++unsafe[safety_name(found.safety.safety())];
+      exit = exit_of(found, options.strict);
     } else {
       session.print(
           fmt::format("UNREADABLE  {}\n",
@@ -98,8 +121,14 @@ Result<Exit> run(const VerifyCommandOptions& options, Session& session) {
   std::vector<std::string> counts;
   for (const auto& [verdict, count] : verdicts)
     counts.push_back(fmt::format("{} {}", count, verdict));
-  session.print(fmt::format("{} checkpoints: {}\n", options.paths.size(),
-                            fmt::join(counts, ", ")));
+  std::string text = fmt::format("{} checkpoints: {}", options.paths.size(),
+                                 fmt::join(counts, ", "));
+  counts.clear();
+  for (const auto& [safety, count] : unsafe)
+    counts.push_back(fmt::format("{} {}", count, safety));
+  if (!counts.empty())
+    text += fmt::format("; {}", fmt::join(counts, ", "));
+  session.print(text + "\n");
   return worst;
 }
 
@@ -112,7 +141,10 @@ Command ckpt_verify_command() {
           "Checks that a checkpoint is complete and undamaged.\n"
           "It checks the CRC of every record, torch's serialization id, every "
           "byte of an archive, every tensor against its record, and ranks "
-          "against each other. Exit 1 if something is wrong.",
+          "against each other. Beside WHOLE, ODD or DAMAGED stands what "
+          "loading "
+          "it in Python would do, as postflight pickle says it. Exit 1 if it "
+          "is DAMAGED or not SAFE.",
       .examples = {{"postflight ckpt verify model.pt", "one file"},
                    {"postflight ckpt verify checkpoints/step_100",
                     "a folder of ranks or shards"},
@@ -124,6 +156,9 @@ Command ckpt_verify_command() {
         const auto options = std::make_shared<VerifyCommandOptions>();
         add_checkpoint_options(arguments, *options, options->paths);
         add_threads_option(arguments);
+        arguments.option("--manifest", options->manifest, "FILE",
+                         "Compare the tensors with what digest --manifest "
+                         "wrote, in whatever format");
         arguments.flag("--strict", options->strict, "Exit 1 for warnings, too");
         return [options](Session& session) { return run(*options, session); };
       }};

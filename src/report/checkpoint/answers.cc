@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/escape.h"
 #include "base/units.h"
 #include "checkpoint/model/value_repr.h"
 #include "report/checkpoint/array_text.h"
 #include "report/checkpoint/report.h"
+#include "report/checkpoint/values.h"
 #include "report/finding_text.h"
 
 namespace postflight {
@@ -42,6 +44,34 @@ void write_first_keys(std::string_view what, std::span<const std::string> first,
   if (count > kShownKeys)
     out += fmt::format("  {:<10}  ... and {} more (--json lists all)\n", what,
                        count - kShownKeys);
+}
+
+// "3 values are left out (epoch, lr, ...); --values FILE writes them"
+std::string left_out_text(const Checkpoint& checkpoint, const ReadPlan& plan) {
+  constexpr std::size_t kNamed = 3;
+  // The versions of modules, which state_dict() attaches, interest nobody.
+  std::vector<std::string> names;
+  for (const std::uint32_t node : plan.values) {
+    if (names.size() == kNamed)
+      break;
+    std::string path = checkpoint.path_of(node);
+    if (path.find("_metadata.") == path.npos)
+      names.push_back(std::move(path));
+  }
+  const bool one = plan.values.size() == 1;
+  std::string text = fmt::format("{} value{} {} left out", plan.values.size(),
+                                 one ? "" : "s", one ? "is" : "are");
+  if (!names.empty())
+    text += fmt::format(" ({}{})", fmt::join(names, ", "),
+                        plan.values.size() > names.size() ? ", ..." : "");
+  return text + fmt::format("; --values FILE writes {}", one ? "it" : "them");
+}
+
+bool has_crc(const Checkpoint& checkpoint) {
+  return !checkpoint.assemblies().empty() ||
+         std::ranges::any_of(checkpoint.storages(), [](const Storage& storage) {
+           return storage.entry != nullptr && storage.entry->crc32 != 0;
+         });
 }
 
 std::string verification_summary(const Checkpoint& checkpoint,
@@ -140,6 +170,20 @@ void ShowReport::add_value(std::uint32_t node) {
                   escape_for_terminal(text));
 }
 
+void ShowReport::add_tree(std::uint32_t node) {
+  begin_item();
+  if (json_) {
+    json_->object();
+    write_path(checkpoint_, node, *json_);
+    json_->field("kind", node_kind_name(checkpoint_.nodes()[node].kind));
+    json_->key("tree");
+    write_subtree_json(checkpoint_, node, *json_);
+    json_->end();
+  } else {
+    write_subtree(checkpoint_, node, out_);
+  }
+}
+
 void ShowReport::add_tensor(std::uint32_t node,
                             const Result<Inspection>& inspection) {
   const Tensor& whole = *checkpoint_.tensor_at(node);
@@ -213,16 +257,29 @@ void ShowReport::finish(const Terminal& terminal) {
 }
 
 void write_read(const Checkpoint& checkpoint, const ReadPlan& plan,
-                std::string_view output, const Terminal& terminal,
+                const ReadOutputs& outputs, const Terminal& terminal,
                 Output& out) {
   TensorTotals totals;
   for (const PlannedTensor& planned : plan.tensors)
     if (planned.has_bytes())
       totals.add(planned.tensor());
-  out +=
-      fmt::format("{} tensor{}, {}{}\n", totals.tensors,
-                  totals.tensors == 1 ? "" : "s", human_bytes(totals.bytes),
-                  output.empty() ? "" : " -> " + escape_for_terminal(output));
+  const auto arrow = [](std::string_view file) {
+    return file.empty() ? "" : " -> " + escape_for_terminal(file);
+  };
+  out += fmt::format("{} tensor{}, {}{}\n", totals.tensors,
+                     totals.tensors == 1 ? "" : "s", human_bytes(totals.bytes),
+                     arrow(outputs.tensors));
+  if (!plan.values.empty() && !outputs.values.empty())
+    out +=
+        fmt::format("{} value{}{}\n", plan.values.size(),
+                    plan.values.size() == 1 ? "" : "s", arrow(outputs.values));
+  else if (!plan.values.empty() && !outputs.tensors.empty())
+    out += fmt::format("  {}\n",
+                       escape_for_terminal(left_out_text(checkpoint, plan)));
+  if (outputs.sliced && has_crc(checkpoint))
+    out +=
+        "  slices are not compared with the CRC of their records; --crc reads "
+        "these whole\n";
   std::vector<std::string> unreadable;
   for (const std::uint32_t node :
        std::span(plan.unreadable)
@@ -237,8 +294,11 @@ void write_read(const Checkpoint& checkpoint, const ReadPlan& plan,
 }
 
 std::vector<std::string> read_warnings(const Checkpoint& checkpoint,
-                                       const ReadPlan& plan) {
+                                       const ReadPlan& plan,
+                                       bool values_left_out) {
   std::vector<std::string> lines;
+  if (values_left_out && !plan.values.empty())
+    lines.push_back(left_out_text(checkpoint, plan));
   if (!plan.selection.missing.empty())
     lines.push_back(missing_warning(plan.selection.missing));
   const std::size_t shown = std::min(plan.unreadable.size(), kShownKeys);
@@ -259,9 +319,7 @@ std::vector<std::string> read_warnings(const Checkpoint& checkpoint,
 
 VerificationVerdict verdict_of(const Checkpoint& checkpoint,
                                const Verification& found) {
-  if (!checkpoint.truncation().empty())
-    return {"TRUNCATED", "truncated", Style::kRed};
-  if (has_problem(found.findings))
+  if (!checkpoint.truncation().empty() || has_problem(found.findings))
     return {"DAMAGED", "damaged", Style::kRed};
   if (has_problem(found.findings, /*strict=*/true))
     return {"ODD", "odd", Style::kYellow};
@@ -272,11 +330,13 @@ void write_verification(std::string_view name, const Checkpoint& checkpoint,
                         const Verification& found, const Terminal& terminal,
                         Output& out) {
   const VerificationVerdict verdict = verdict_of(checkpoint, found);
-  out += fmt::format("{}  {}\n", terminal.styled(verdict.style, verdict.word),
-                     escape_for_terminal(name));
+  out += fmt::format(
+      "{}  {}  {}\n", terminal.styled(verdict.style, verdict.word),
+      safety_text(found.safety, terminal), escape_for_terminal(name));
   out +=
       fmt::format("  {}: {}\n", format_title(checkpoint.format()),
                   escape_for_terminal(verification_summary(checkpoint, found)));
+  write_safety(found.safety, terminal, out);
   write_findings(found.findings, terminal, out);
 }
 

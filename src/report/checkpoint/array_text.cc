@@ -252,7 +252,7 @@ Result<std::string> array_text(const TensorReader& reader, const Tensor& tensor,
                                const ArrayTextOptions& options) {
   if (tensor.elements() == 0)
     return std::string("[]");
-  if (tensor.dtype.per_byte > 1)
+  if (tensor.dtype.packed > 1)
     return std::string("(packed elements)");
   return ArrayWriter(reader, tensor, options).run();
 }

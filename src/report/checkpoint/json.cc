@@ -5,6 +5,7 @@
 
 #include "checkpoint/model/value_repr.h"
 #include "report/checkpoint/report.h"
+#include "report/checkpoint/values.h"
 #include "report/finding_text.h"
 
 namespace postflight {
@@ -172,6 +173,7 @@ void write_statistics(const TensorStatistics& found, JsonWriter& json) {
   json.field("nan", found.nan);
   json.field("infinite", found.infinite);
   json.field("zero", found.zero);
+  json.field("denormal", found.denormal);
   write_number("min", found.minimum, json);
   write_number("max", found.maximum, json);
   write_number("mean", found.mean, json);
@@ -206,6 +208,18 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
   json.field("tensors", totals.tensors);
   json.field("elements", totals.elements);
   json.field("bytes", totals.bytes);
+  json.field("parameters", parameters_of(checkpoint, options.nodes));
+  json.array("dtypes");
+  for (const auto& [dtype, of_dtype] :
+       totals_by_dtype(checkpoint, options.nodes)) {
+    json.object();
+    json.field("dtype", dtype);
+    json.field("tensors", of_dtype.tensors);
+    json.field("elements", of_dtype.elements);
+    json.field("bytes", of_dtype.bytes);
+    json.end();
+  }
+  json.end();
   json.end();
   write_findings(checkpoint.findings(), json);
   json.finish();
@@ -224,6 +238,22 @@ void write_read_json(std::string_view name, const Checkpoint& checkpoint,
     write_path(checkpoint, planned.node, json);
     write_type(planned.tensor(), json);
     json.field("device", planned.device);
+    json.end();
+  }
+  json.end();
+  json.array("values");
+  for (const std::uint32_t node : plan.values) {
+    const Node& at = checkpoint.nodes()[node];
+    json.object();
+    write_path(checkpoint, node, json);
+    json.field("kind", node_kind_name(at.kind));
+    if (at.kind == NodeKind::kReference) {
+      write_keys("to", checkpoint, at.index, json);
+    } else if (at.kind == NodeKind::kValue) {
+      json.field("type", value_type(at.value));
+      json.key("value");
+      write_json_value(at, json);
+    }
     json.end();
   }
   json.end();
@@ -248,6 +278,9 @@ void write_verification_json(std::string_view name,
   json.field("file", name);
   json.field("format", format_name(checkpoint.format()));
   json.field("verdict", verdict_of(checkpoint, found).name);
+  if (!checkpoint.truncation().empty())
+    json.field("truncation", checkpoint.truncation());
+  write_safety_json(found.safety, json);
   json.field("tensors", found.tensors);
   json.field("unreadable", found.unreadable);
   json.field("records", found.records);

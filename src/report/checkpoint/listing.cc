@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -137,6 +141,59 @@ void append_shape(const Tensor& tensor, std::string& to) {
   to += ']';
 }
 
+// "950", "12.3 k", "1.3 M", "70.6 B": how people count parameters.
+std::string human_count(std::uint64_t count) {
+  std::string text = human_bytes(count);
+  const std::size_t space = text.find(' ');
+  const char prefix = text[space + 1];
+  text.resize(space);
+  if (prefix != 'B')  // bytes have no prefix
+    text.append({' ', prefix == 'G' ? 'B' : prefix});
+  return text;
+}
+
+bool is_weight(const Dtype& dtype) {
+  return is_float8(dtype.numeric) || dtype.numeric == Numeric::kFloat ||
+         dtype.numeric == Numeric::kBfloat16 ||
+         dtype.numeric == Numeric::kComplex;
+}
+
+// What a checkpoint has beside parameters: moments, and the running statistics
+// of normalisation layers.
+bool is_kept_beside(std::span<const Key> keys) {
+  constexpr std::array kLastNames = {"exp_avg",         "exp_avg_sq",
+                                     "momentum_buffer", "running_mean",
+                                     "running_var",     "max_exp_avg_sq"};
+  bool beside = false;
+  for (const Key& key : keys) {
+    std::string_view text = key.text;
+    for (;;) {
+      const std::size_t dot = text.find('.');
+      const std::string_view name = text.substr(0, dot);
+      beside |= name == "opt" || name.starts_with("optim") || name == "rng" ||
+                std::ranges::find(kLastNames, name) != kLastNames.end();
+      if (dot == text.npos)
+        break;
+      text.remove_prefix(dot + 1);
+    }
+  }
+  return beside;
+}
+
+// What a safetensors file says of itself.
+void write_metadata(const Checkpoint& checkpoint, Output& out) {
+  constexpr std::size_t kMost = 200;
+  if (checkpoint.format() != Format::kSafetensors &&
+      checkpoint.format() != Format::kShards)
+    return;
+  std::set<std::string_view> written;
+  for (const auto& [key, text] : checkpoint.properties())
+    if (written.insert(key).second)
+      out += fmt::format("  metadata: {} = {}{}\n", escape_for_terminal(key),
+                         escape_for_terminal(text.substr(0, kMost)),
+                         text.size() > kMost ? "..." : "");
+}
+
 class Listing {
  public:
   Listing(const Checkpoint& checkpoint, std::size_t rows)
@@ -198,6 +255,41 @@ class Listing {
 
 }  // namespace
 
+std::vector<std::pair<std::string_view, TensorTotals>> totals_by_dtype(
+    const Checkpoint& checkpoint, std::span<const std::uint32_t> nodes) {
+  std::map<std::string_view, TensorTotals> by_name;
+  for (const std::uint32_t index : nodes)
+    if (const Tensor* const tensor = checkpoint.tensor_at(index))
+      if (!tensor->has_parts())
+        by_name[tensor->dtype.name].add(*tensor);
+  std::vector<std::pair<std::string_view, TensorTotals>> sorted(by_name.begin(),
+                                                                by_name.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater(),
+                           [](const auto& pair) { return pair.second.bytes; });
+  return sorted;
+}
+
+std::optional<std::uint64_t> parameters_of(
+    const Checkpoint& checkpoint, std::span<const std::uint32_t> nodes) {
+  if (checkpoint.format() == Format::kRanks)
+    return std::nullopt;
+  std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> counted;
+  std::uint64_t count = 0;
+  for (const std::uint32_t index : nodes) {
+    const Tensor* const tensor = checkpoint.tensor_at(index);
+    if (tensor == nullptr || tensor->has_parts() || !tensor->problem.empty() ||
+        !is_weight(tensor->dtype) ||
+        is_kept_beside(checkpoint.keys_to(index)) ||
+        (tensor->storage != kNoIndex &&
+         !counted.emplace(tensor->storage, tensor->offset, tensor->elements())
+              .second))
+      continue;
+    count = checked_add(count, tensor->elements())
+                .value_or(std::numeric_limits<std::uint64_t>::max());
+  }
+  return count;
+}
+
 void TensorTotals::add(const Tensor& tensor) {
   ++tensors;
   if (tensor.has_parts())
@@ -245,11 +337,16 @@ std::string shape_text(const Tensor& tensor) {
 
 std::string checkpoint_summary(const Checkpoint& checkpoint,
                                std::span<const std::uint32_t> nodes) {
+  constexpr std::uint64_t kMany = 10'000;
   const TensorTotals totals = totals_of(checkpoint, nodes);
+  const std::uint64_t parameters = parameters_of(checkpoint, nodes).value_or(0);
   return fmt::format(
-      "{}, {} tensor{}, {} element{}, {}", format_title(checkpoint.format()),
+      "{}, {} tensor{}, {} element{}, {}{}", format_title(checkpoint.format()),
       totals.tensors, totals.tensors == 1 ? "" : "s", totals.elements,
-      totals.elements == 1 ? "" : "s", human_bytes(totals.bytes));
+      totals.elements == 1 ? "" : "s", human_bytes(totals.bytes),
+      parameters < kMany
+          ? ""
+          : fmt::format(", {} parameters", human_count(parameters)));
 }
 
 void write_listing(std::string_view name, const Checkpoint& checkpoint,
@@ -262,6 +359,14 @@ void write_listing(std::string_view name, const Checkpoint& checkpoint,
   for (const std::uint32_t index : options.nodes)
     listing.add(index);
   listing.write(out);
+  if (const auto dtypes = totals_by_dtype(checkpoint, options.nodes);
+      dtypes.size() > 1)
+    for (const auto& [dtype, totals] : dtypes)
+      out += fmt::format("  total: {} in {} tensor{} of {}\n",
+                         human_bytes(totals.bytes), totals.tensors,
+                         totals.tensors == 1 ? "" : "s",
+                         escape_for_terminal(dtype));
+  write_metadata(checkpoint, out);
   write_findings(checkpoint.findings(), terminal, out);
 }
 

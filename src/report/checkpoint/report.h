@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/output.h"
@@ -34,6 +35,15 @@ struct TensorTotals {
 };
 TensorTotals totals_of(const Checkpoint& checkpoint,
                        std::span<const std::uint32_t> nodes);
+// The same for each dtype, the one with most bytes first.
+std::vector<std::pair<std::string_view, TensorTotals>> totals_by_dtype(
+    const Checkpoint& checkpoint, std::span<const std::uint32_t> nodes);
+
+// How many parameters a model has: elements of floating-point tensors, of tied
+// ones once, without what an optimizer keeps and without running statistics.
+// Empty for a folder of ranks, which may have the same ones.
+std::optional<std::uint64_t> parameters_of(
+    const Checkpoint& checkpoint, std::span<const std::uint32_t> nodes);
 
 // The first node of each storage, and how many nodes there are.
 struct StorageUse {
@@ -83,6 +93,8 @@ class ShowReport {
              Output& out);
 
   void add_value(std::uint32_t node);
+  // A container, as the tree below it.
+  void add_tree(std::uint32_t node);
   // Reads the elements that it shows.
   void add_tensor(std::uint32_t node, const Result<Inspection>& inspection);
   void finish(const Terminal& terminal);
@@ -104,15 +116,22 @@ class ShowReport {
   bool failed_ = false;
 };
 
-// What was read, and to where; or schema postflight.ckpt.read/1. `output` is
-// empty if nothing was written.
+// What was read, and to where; or schema postflight.ckpt.read/1. A name is
+// empty if nothing was written there.
+struct ReadOutputs {
+  std::string_view tensors = {};
+  std::string_view values = {};
+  bool sliced = false;  // so that records were not compared with their CRC
+};
 void write_read(const Checkpoint& checkpoint, const ReadPlan& plan,
-                std::string_view output, const Terminal& terminal, Output& out);
+                const ReadOutputs& outputs, const Terminal& terminal,
+                Output& out);
 void write_read_json(std::string_view name, const Checkpoint& checkpoint,
                      const ReadPlan& plan, Output& out);
 // The same as a few lines, for a command whose output is the tensors.
 std::vector<std::string> read_warnings(const Checkpoint& checkpoint,
-                                       const ReadPlan& plan);
+                                       const ReadPlan& plan,
+                                       bool values_left_out);
 
 // Whether a checkpoint is whole; or schema postflight.ckpt.verify/1.
 void write_verification(std::string_view name, const Checkpoint& checkpoint,
@@ -122,7 +141,14 @@ void write_verification_json(std::string_view name,
                              const Checkpoint& checkpoint,
                              const Verification& found, Output& out);
 
-// A verdict on a checkpoint: WHOLE, ODD (only warnings), DAMAGED, TRUNCATED.
+// What loading it in Python would do: "SAFE", and in lines of their own why it
+// is not.
+std::string safety_text(const SafetyVerdict& verdict, const Terminal& terminal);
+void write_safety(const SafetyVerdict& verdict, const Terminal& terminal,
+                  Output& out);
+void write_safety_json(const SafetyVerdict& verdict, JsonWriter& json);
+
+// A verdict on a checkpoint: WHOLE, ODD (only warnings), DAMAGED.
 struct VerificationVerdict {
   std::string_view word;
   std::string_view name;  // in JSON

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "checkpoint/model/checkpoint.h"
+#include "pickle/safety.h"
+
+namespace postflight {
+
+// What loading a checkpoint in Python would do at worst: the verdicts that
+// postflight pickle gives on its files, merged. Items that went through
+// transforms are judged as they are after decoding.
+SafetyVerdict safety_of(const Checkpoint& checkpoint);
+
+}  // namespace postflight
