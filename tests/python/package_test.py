@@ -722,8 +722,10 @@ class Package(unittest.TestCase):
 
     def test_types_are_right(self):
         checker = shutil.which("mypy")
-        if checker is None or not (ROOT / "python").is_dir():
+        if checker is None:
             self.skipTest("mypy is not installed")
+        if not postflight.__file__.startswith(str(ROOT)):
+            self.skipTest("the sources are checked once")
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [checker, "--strict", "--no-warn-return-any",
