@@ -84,18 +84,27 @@ class ColumnMaker {
            });
   }
 
+  // The same for a field that need not be read with the others.
+  void single(std::string_view name,
+              std::int64_t (Entries::*field)(std::size_t) const) {
+    column(name, POSTFLIGHT_INT64, to_.wide,
+           [field](const RankDump& dump, std::size_t i) {
+             return (dump.entries.*field)(i);
+           });
+  }
+
   void numbers() {
     column("rank", POSTFLIGHT_INT32, to_.integers,
            [](const RankDump& dump, std::size_t) { return dump.rank.value; });
     column("position", POSTFLIGHT_INT32, to_.integers,
            [](const RankDump&, std::size_t i) { return i; });
     wide("record_id", [](const Entry& entry) { return entry.record_id; });
-    wide("sequence", [](const Entry& entry) { return entry.sequence; });
-    wide("p2p_sequence", [](const Entry& entry) { return entry.p2p_sequence; });
+    single("sequence", &Entries::sequence);
+    single("p2p_sequence", &Entries::p2p_sequence);
     wide("operation_id", [](const Entry& entry) { return entry.operation_id; });
-    wide("created_ns", [](const Entry& entry) { return entry.created; });
-    wide("started_ns", [](const Entry& entry) { return entry.started; });
-    wide("completed_ns", [](const Entry& entry) { return entry.completed; });
+    single("created_ns", &Entries::created);
+    single("started_ns", &Entries::started);
+    single("completed_ns", &Entries::completed);
     column("duration_ms", POSTFLIGHT_FLOAT64, to_.reals,
            [](const RankDump& dump, std::size_t i) {
              const double duration = dump.entries[i].duration_ms;
@@ -118,25 +127,37 @@ class ColumnMaker {
            });
   }
 
-  // Of one string for each call of the job.
+  // Of one string for each call of the job. All such columns share their
+  // places.
   template <class Text>
   void call_texts(std::string_view name, Text text) {
     std::vector<postflight_string>& strings = to_.tables.emplace_back();
     for (std::uint32_t i = 0; i < job_.tables.call_count(); ++i)
       strings.push_back(as_string(text(job_.tables.call({i}))));
+    if (calls_.data != nullptr) {
+      to_.columns.push_back(calls_);
+      to_.columns.back().name = as_string(name);
+      to_.columns.back().strings = strings.data();
+      return;
+    }
     column(
         name, POSTFLIGHT_STRINGS, to_.codes,
         [](const RankDump& dump, std::size_t i) {
           return dump.entries.call(i).value;
         },
         strings);
+    calls_ = to_.columns.back();
   }
 
+  // Of one number for each call.
   template <class Number>
   void call_numbers(std::string_view name, Number number) {
+    std::vector<std::int64_t> numbers;
+    for (std::uint32_t i = 0; i < job_.tables.call_count(); ++i)
+      numbers.push_back(number(job_.tables.call({i})));
     column(name, POSTFLIGHT_INT64, to_.wide,
-           [this, number](const RankDump& dump, std::size_t i) {
-             return number(job_.tables.call(dump.entries.call(i)));
+           [&numbers](const RankDump& dump, std::size_t i) {
+             return numbers[dump.entries.call(i).value];
            });
   }
 
@@ -219,6 +240,7 @@ class ColumnMaker {
   postflight_columns& to_;
   const Job& job_;
   const std::uint64_t count_;
+  postflight_column calls_ = {};  // the first column of texts of calls
 };
 
 }  // namespace
