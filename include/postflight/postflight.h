@@ -550,6 +550,42 @@ postflight_status postflight_folder_finish(postflight_folder* folder,
                                            postflight_error** error);
 void postflight_folder_free(postflight_folder* folder);
 
+/* ---- profiling ------------------------------------------------------- */
+
+/* A phase of the calling thread, until its end. Phases nest. They cost next to
+ * nothing unless a session runs, or `postflight profile` has launched this
+ * program without its agent (--engine external). `frame_id` may be NULL. */
+void postflight_phase_begin(const char* name, const char* frame_id);
+void postflight_phase_end(void);
+
+/* A profile of this process and its children, taken from another process, the
+ * program postflight, which has to be installed. */
+typedef struct postflight_session postflight_session;
+
+struct postflight_session_options {
+  size_t size;
+  const char* output;   /* NULL: profile.pflog; must not exist */
+  double interval;      /* between samples, in seconds; 0: 1/99 */
+  double duration;      /* in seconds; 0: until it is stopped */
+  const char* mode;     /* "cpu" or "wall"; NULL: "cpu" */
+  size_t most_frames;   /* of a stack; 0: 500 */
+  int without_children; /* leave out processes that this one starts */
+  const char* program;  /* NULL: the one installed beside the library, or else
+                           that on PATH */
+};
+
+/* Returns once samples are taken. One session runs at a time. */
+postflight_status postflight_session_new(
+    const struct postflight_session_options* options,
+    postflight_session** session, postflight_error** error);
+/* Ends it; its file is complete then. _free does the same if it has not been
+ * done. */
+postflight_status postflight_session_finish(postflight_session* session,
+                                            postflight_error** error);
+void postflight_session_free(postflight_session* session);
+/* Where the samples are, for `postflight profile report`. */
+const char* postflight_session_file(const postflight_session* session);
+
 #ifdef __cplusplus
 }
 #endif

@@ -93,6 +93,31 @@ class Install(unittest.TestCase):
         self.assertEqual(len(folders), 1)
         self.assertFalse(os.path.exists(folders.pop().strip()))
 
+    def test_a_cpp_program_profiles_itself_by_phase(self):
+        program = pathlib.Path(self.build).resolve() / "postflight"
+        file = self.place / "busy.pflog"
+        done = subprocess.run(
+            [self.examples / "profile", file], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "POSTFLIGHT_PROGRAM": str(program)})
+        if "no permission" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, f"{file}\n"),
+                         done.stderr)
+        report = json.loads(run(program, "profile", "report", "--json", file))
+        self.assertIn("epoch/load", {phase["name"]
+                                     for phase in report["phases"]})
+        # The file is there now, and is not replaced.
+        done = subprocess.run([self.examples / "profile", file], text=True,
+                              stderr=subprocess.PIPE)
+        self.assertEqual(done.stderr, f"{file} exists; name another file\n")
+        done = subprocess.run(
+            [self.examples / "profile", self.place / "other.pflog"], text=True,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "POSTFLIGHT_PROGRAM": "/nowhere/postflight"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/nowhere/postflight", done.stderr)
+
     def test_pkg_config_finds_it(self):
         if shutil.which("pkg-config") is None:
             self.skipTest("pkg-config is not installed")
