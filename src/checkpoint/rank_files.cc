@@ -194,7 +194,9 @@ RankFiles find_rank_files(std::span<const fs::path> files,
     by_shape[one->read.shape].push_back(one.get());
   RankFiles found;
   std::set<std::string> parts;
-  for (const auto& [shape, members] : by_shape) {
+  for (const auto& family : by_shape) {
+    const std::string_view shape = family.first;
+    const std::vector<const Named*>& members = family.second;
     const std::size_t count = members.front()->read.numbers.size();
     std::vector<std::size_t> differ;
     for (std::size_t i = 0; i < count; ++i)
