@@ -91,6 +91,87 @@ bool ends_a_process(const LogEvent& event) {
   }
 }
 
+// "OSError: shard-17 at data.py:88"
+std::string event_text(const LogEvent& event) {
+  constexpr std::size_t kMost = 120;
+  std::string text = event.message.substr(0, kMost);
+  if (event.message.size() > kMost)
+    text += "...";
+  return event.frame.empty() ? text : text + " at " + event.frame;
+}
+
+// Whose own watchdogs gave up, and when the first did.
+struct Timeouts {
+  explicit Timeouts(const JobLog& log) {
+    for (const LogProgress& said : log.progress) {
+      if (!said.timed_out)
+        continue;
+      if (said.rank)
+        ranks.insert(*said.rank);
+      if (said.time && (!first || said.time->nanoseconds < first->nanoseconds))
+        first = said.time;
+    }
+  }
+
+  bool came_before(const LogEvent& event) const {
+    constexpr std::int64_t kMargin = kNanosecondsPerSecond;
+    return event.time && first && event.time->has_year == first->has_year &&
+           event.time->nanoseconds > first->nanoseconds + kMargin;
+  }
+
+  std::set<Rank> ranks;
+  std::optional<LogTime> first;
+};
+
+// The first event by which a rank ended that does not follow from others.
+std::optional<LogEvent> first_end(const JobLog& log, const Timeouts& timeouts,
+                                  std::size_t world) {
+  std::set<Rank> victims = timeouts.ranks;
+  for (const LogEvent& event : log.events)
+    if (event.kind == kCollectiveTimeout || event.kind == kGlooTimeout ||
+        (ends_a_process(event) && follows_from_others(event.message)))
+      victims.insert(event.ranks.begin(), event.ranks.end());
+  std::vector<const LogEvent*> found;
+  for (const LogEvent& event : log.events) {
+    if (!ends_a_process(event) || event.ranks.empty() ||
+        follows_from_others(event.message) || timeouts.came_before(event))
+      continue;
+    // A launcher says only that it failed.
+    const bool only_status = event.kind == kWorkerFailed;
+    if (std::ranges::any_of(event.ranks, [&](Rank rank) {
+          return only_status ? victims.contains(rank)
+                             : timeouts.ranks.contains(rank);
+        }))
+      continue;
+    found.push_back(&event);
+  }
+  if (found.empty())
+    return std::nullopt;
+  const auto root = std::ranges::find(found, true, &LogEvent::first_cause);
+  std::optional<LogEvent> first;
+  if (root != found.end()) {
+    // What it died of says more than its status.
+    first = **root;
+    for (const LogEvent* const event : found)
+      if (event->ranks == first->ranks && event->kind != kWorkerFailed) {
+        first = *event;
+        break;
+      }
+  } else {
+    const bool ordered = std::ranges::all_of(found, [&](const LogEvent* event) {
+      return event->ranks == found[0]->ranks ||
+             (event->time && found[0]->time &&
+              event->time->has_year == found[0]->time->has_year) ||
+             event->file == found[0]->file;
+    });
+    if (ordered)
+      first = *found[0];
+  }
+  if (!first || first->ranks.size() * 2 > world)
+    return std::nullopt;
+  return first;
+}
+
 class Judge {
  public:
   Judge(const JobLog& log, const ReportedJob& reported,
@@ -100,14 +181,14 @@ class Judge {
         job_(matching.job()),
         matching_(matching),
         context_(context),
-        world_(matching.job().world()) {
-    find_first_timeout();
-  }
+        world_(matching.job().world()),
+        timeouts_(log) {}
 
   Verdict judge() {
     Verdict verdict = diagnose(matching_, context_);
     keep_findings(verdict);
-    const std::optional<LogEvent> end = first_end();
+    const std::optional<LogEvent> end =
+        first_end(log_, timeouts_, world_.size());
     if (!accuse_by_claim(verdict) && !accept(verdict, end) &&
         !(end && accuse_ended(*end, verdict)) && !accuse_idle(verdict) &&
         !call_stuck(verdict))
@@ -122,18 +203,6 @@ class Judge {
   }
 
  private:
-  void find_first_timeout() {
-    for (const LogProgress& said : log_.progress) {
-      if (!said.timed_out)
-        continue;
-      if (said.rank)
-        gave_up_.insert(*said.rank);
-      if (said.time && (!first_timeout_ ||
-                        said.time->nanoseconds < first_timeout_->nanoseconds))
-        first_timeout_ = said.time;
-    }
-  }
-
   // Those that speak of dumps do not apply.
   static void keep_findings(Verdict& verdict) {
     constexpr std::array<std::string_view, 8> kKept = {
@@ -143,62 +212,6 @@ class Judge {
     std::erase_if(verdict.findings, [&](const Finding& finding) {
       return std::ranges::find(kKept, finding.kind) == kKept.end();
     });
-  }
-
-  bool is_after_timeouts(const LogEvent& event) const {
-    constexpr std::int64_t kMargin = kNanosecondsPerSecond;
-    return event.time && first_timeout_ &&
-           event.time->has_year == first_timeout_->has_year &&
-           event.time->nanoseconds > first_timeout_->nanoseconds + kMargin;
-  }
-
-  // The first event by which a rank ended that does not follow from others.
-  std::optional<LogEvent> first_end() const {
-    std::set<Rank> victims = gave_up_;
-    for (const LogEvent& event : log_.events)
-      if (event.kind == kCollectiveTimeout || event.kind == kGlooTimeout ||
-          (ends_a_process(event) && follows_from_others(event.message)))
-        victims.insert(event.ranks.begin(), event.ranks.end());
-    std::vector<const LogEvent*> found;
-    for (const LogEvent& event : log_.events) {
-      if (!ends_a_process(event) || event.ranks.empty() ||
-          follows_from_others(event.message) || is_after_timeouts(event))
-        continue;
-      // A launcher says only that it failed.
-      const bool only_status = event.kind == kWorkerFailed;
-      if (std::ranges::any_of(event.ranks, [&](Rank rank) {
-            return only_status ? victims.contains(rank)
-                               : gave_up_.contains(rank);
-          }))
-        continue;
-      found.push_back(&event);
-    }
-    if (found.empty())
-      return std::nullopt;
-    const auto root = std::ranges::find(found, true, &LogEvent::first_cause);
-    std::optional<LogEvent> first;
-    if (root != found.end()) {
-      // What it died of says more than its status.
-      first = **root;
-      for (const LogEvent* const event : found)
-        if (event->ranks == first->ranks && event->kind != kWorkerFailed) {
-          first = *event;
-          break;
-        }
-    } else {
-      const bool ordered =
-          std::ranges::all_of(found, [&](const LogEvent* event) {
-            return event->ranks == found[0]->ranks ||
-                   (event->time && found[0]->time &&
-                    event->time->has_year == found[0]->time->has_year) ||
-                   event->file == found[0]->file;
-          });
-      if (ordered)
-        first = *found[0];
-    }
-    if (!first || first->ranks.size() * 2 > world_.size())
-      return std::nullopt;
-    return first;
   }
 
   bool accuse_by_claim(Verdict& verdict) const {
@@ -215,7 +228,7 @@ class Judge {
     if (named.size() * 2 > std::max<std::size_t>(world_.size(), 2) ||
         !std::ranges::all_of(named, [&](Rank rank) {
           return std::ranges::binary_search(world_, rank) &&
-                 !gave_up_.contains(rank);
+                 !timeouts_.ranks.contains(rank);
         }))
       return false;
     start(VerdictKind::kNeverJoined, {named.begin(), named.end()}, verdict);
@@ -297,10 +310,9 @@ class Judge {
                              ? Confidence::kLikely
                              : Confidence::kPossible;
     verdict.headline = waited_for ? "" : "ENDED";
-    verdict.summary = fmt::format(
-        "{} ended first: {}{}{}", ranks_label(verdict.culprits),
-        shortened(end.message),
-        end.frame.empty() ? "" : fmt::format(" at {}", end.frame), others);
+    verdict.summary =
+        fmt::format("{} ended first: {}{}", ranks_label(verdict.culprits),
+                    event_text(end), others);
     return true;
   }
 
@@ -414,13 +426,6 @@ class Judge {
                        waits.size() > 1 ? " and elsewhere" : "");
   }
 
-  static std::string shortened(std::string_view message) {
-    constexpr std::size_t kMost = 120;
-    return message.size() <= kMost
-               ? std::string(message)
-               : std::string(message.substr(0, kMost)) + "...";
-  }
-
   static void start(VerdictKind kind, std::vector<Rank> culprits,
                     Verdict& verdict) {
     verdict.kind = kind;
@@ -499,8 +504,7 @@ class Judge {
   const Matching& matching_;
   const Context& context_;
   std::vector<Rank> world_;
-  std::set<Rank> gave_up_;  // ranks whose own watchdog gave up
-  std::optional<LogTime> first_timeout_;
+  Timeouts timeouts_;
 };
 
 }  // namespace
@@ -508,6 +512,24 @@ class Judge {
 Verdict judge_logs(const JobLog& log, const ReportedJob& reported,
                    const Matching& matching, const Context& context) {
   return Judge(log, reported, matching, context).judge();
+}
+
+void explain_missing(const JobLog& log, const Job& job, Verdict& verdict) {
+  if (verdict.kind != VerdictKind::kInconclusive || !verdict.pending)
+    return;
+  const std::optional<LogEvent> end =
+      first_end(log, Timeouts(log), job.world().size());
+  const std::vector<Rank> missing = job.without_dump();
+  if (!end || !std::ranges::includes(missing, end->ranks))
+    return;
+  verdict.kind = VerdictKind::kNoDump;
+  verdict.confidence = Confidence::kLikely;
+  verdict.culprits = end->ranks;
+  verdict.summary = fmt::format(
+      "{} left no dump and ended first, by {} log{}: {}; others wait",
+      ranks_label(verdict.culprits),
+      verdict.culprits.size() == 1 ? "its" : "their",
+      verdict.culprits.size() == 1 ? "" : "s", event_text(*end));
 }
 
 void cite_log(const JobLog& log, Verdict& verdict) {

@@ -13,6 +13,10 @@ namespace postflight {
 Verdict judge_logs(const JobLog& log, const ReportedJob& reported,
                    const Matching& matching, const Context& context);
 
+// Names the rank without a dump that ended first according to the logs, if the
+// dumps are inconclusive.
+void explain_missing(const JobLog& log, const Job& job, Verdict& verdict);
+
 // Adds what the log of each rank at fault says of it, that about its end first,
 // to the evidence.
 void cite_log(const JobLog& log, Verdict& verdict);

@@ -300,6 +300,7 @@ Result<Investigation> investigate(const JobEvidence& evidence,
   found.verdict = diagnose(found.matching, context);
   if (!evidence.logs.empty()) {
     const JobLog log = TRY(read_logs(evidence.logs, hosts, context));
+    explain_missing(log, found.job(), found.verdict);
     cite_log(log, found.verdict);
     add_log(log, found.verdict);
     compare_with_job(log, found.job(), found.verdict);

@@ -1,5 +1,7 @@
 #include "api/log_verdict.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -263,6 +265,41 @@ TEST(LogVerdict, SaysWhatIsNoLog) {
   ASSERT_EQ(found.verdict.findings.size(), 2);
   EXPECT_EQ(found.verdict.findings[0].kind, "log_is_dump");
   EXPECT_EQ(found.verdict.findings[1].kind, "log_empty");
+}
+
+// Three of four ranks left no dump, so the dumps alone name nobody.
+TEST(LogVerdict, ExplainsWhoLeftNoDump) {
+  const std::string dump =
+      std::string(TEST_DATA) + "/flight/nccl_missing_rank/nccl_trace_rank_0";
+  EXPECT_EQ(
+      answer(must(investigate({.dumps = {dump}}, {.threads = 1})).verdict),
+      "inconclusive none likely");
+  const Investigation found = must(investigate(
+      {.dumps = {dump}, .logs = {sample("crashed_rank.log")}}, {.threads = 1}));
+  EXPECT_EQ(answer(found.verdict), "no_dump 1 likely");
+  ASSERT_FALSE(found.verdict.evidence.empty());
+  EXPECT_EQ(found.verdict.evidence[0].witness, Witness::kLog);
+  EXPECT_THAT(found.verdict.evidence[0].message, HasSubstr("OSError"));
+}
+
+TEST(LogVerdict, DoesNotTakeADumpThatCannotBeReadForNone) {
+  const TemporaryFolder folder = scratch_folder();
+  const std::filesystem::path from =
+      std::string(TEST_DATA) + "/flight/nccl_crashed_rank";
+  for (const char* const rank : {"0", "2", "3"})
+    std::filesystem::copy_file(
+        from / (std::string("nccl_trace_rank_") + rank),
+        folder.path() / (std::string("nccl_trace_rank_") + rank));
+  write_file(folder.path() / "nccl_trace_rank_1", "no dump at all, but a text");
+  const Investigation found =
+      must(investigate({.dumps = {folder.path()}}, {.threads = 1}));
+  EXPECT_EQ(answer(found.verdict), "inconclusive none likely");
+  EXPECT_THAT(found.verdict.summary, HasSubstr("the dump of rank 1 can't be "
+                                               "read"));
+  EXPECT_TRUE(
+      std::ranges::any_of(found.verdict.findings, [](const Finding& finding) {
+        return finding.kind == "unreadable_dump";
+      }));
 }
 
 }  // namespace
