@@ -1,5 +1,6 @@
 #include "joblog/host_map.h"
 #include "joblog/line_reader.h"
+#include "joblog/reported_job.h"
 #include "joblog/scanner.h"
 #include "stream/memory_stream.h"
 
@@ -33,6 +34,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   scanner.finish();
   if (scanner.events().size() > limits.max_log_events * kLogEventKinds)
     __builtin_trap();
+
+  if (scanner.progress().said().size() > max_log_progress(limits))
+    __builtin_trap();
+  JobLog log;
+  log.world_size = scanner.progress().world_size();
+  for (ProgressTable::Said& said : scanner.progress().said()) {
+    said.progress.rank =
+        said.origin.rank ? said.origin.rank : said.progress.place;
+    log.progress.push_back(said.progress);
+  }
+  for (ProgressTable::Claimed& claimed : scanner.progress().claims())
+    log.claims.push_back(claimed.claim);
+  const ReportedJob reported = make_reported_job(log);
+  if (reported.whole.size() != reported.job.groups.size())
+    __builtin_trap();
+  for (const RankDump& dump : reported.job.ranks)
+    for (const GroupId group : dump.groups)
+      if (!reported.job.group(group).has(dump.rank))
+        __builtin_trap();
 
   const Result<HostMap> map = read_host_map(as_text(bytes), 64, limits);
   if (map && (map->size() > limits.max_listed_ranks ||

@@ -293,9 +293,32 @@ def json_seeds():
     yield "marked", b"\xef\xbb\xbf[]"
 
 
+def hostile_log():
+    """States whose numbers are at the ends, of groups that overlap."""
+    numbers = (-1, 0, 1, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**63, -(2**63))
+    for rank, number in enumerate(numbers):
+        work = (
+            f"WorkNCCL(SeqNum={number}, OpType=_ALLGATHER_BASE, "
+            f"NumelIn={number}, NumelOut={number}, Timeout(ms)={number})"
+        )
+        yield f"[rank{rank}]: [Rank {rank}] Watchdog caught {work}"
+        for group in ("PG 0", "PG ID 1 PG GUID 5(mesh_tp)", "PG ID 2 PG GUID ("):
+            for place in (0, rank, 2**31 - 1):
+                yield (
+                    f"[rank{rank}]: [{group} Rank {place}] Timeout at NCCL "
+                    f"work: {number}, last enqueued NCCL work: {number}, last "
+                    f"completed NCCL work: {number - 1}. {work}"
+                )
+    yield f"nranks {2**20} Ranks {', '.join('99999' for _ in numbers)} failed"
+    yield "[" + "1, " * 500 + "2] finished collective #1, but didn't join"
+    yield "Rank 1 is running collective: " * 20
+    yield '{"message": {"message": "\\'
+
+
 def job_log_seeds():
     for path in sorted((DATA / "logs").glob("*.log")):
         yield path.stem, path.read_bytes()
+    yield "hostile", "\n".join(hostile_log()).encode()
     for name, text in (
         ("hostfile", "node1 slots=8 max_slots=8\nuser@node2:8\nnode3\n"),
         ("table", "rank,host\n0,a\n1-3,b\n"),
