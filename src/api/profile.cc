@@ -44,14 +44,6 @@ Result<std::unique_ptr<ProfileRun>> ProfileRun::start(ProfileRequest request,
   if (request.command.empty() == !request.pid)
     return fail(ErrorKind::kUsage,
                 "a profile needs either a command or a process");
-  // Native frames come with the agent's samples.
-  if (request.native && (request.pid || request.mode == ProfileMode::kWall ||
-                         request.engine == EngineChoice::kExternal))
-    return fail(
-        ErrorKind::kUsage,
-        "--native needs a program that is launched, and neither "
-        "--mode wall nor --engine external; for the stacks of a running "
-        "process: postflight stacks --native --pid N");
   auto run =
       std::make_unique<ProfileRun>(Private{}, std::move(request), context);
   // Before the file is created, so that a mistyped name does not replace an old
@@ -100,12 +92,25 @@ Result<> ProfileRun::create_log() {
   }
 }
 
+// Why samples are taken from outside; empty if they need not be.
+std::string_view ProfileRun::why_external() const {
+  if (request_.pid)
+    return "attached: the agent is loaded when a program starts";
+  if (request_.engine == EngineChoice::kExternal)
+    return "--engine external";
+  if (request_.mode == ProfileMode::kWall)
+    return "--mode wall: waiting threads get no signals";
+  return {};
+}
+
 void ProfileRun::write_notes() {
   log_->note("mode", request_.mode == ProfileMode::kWall ? "wall" : "cpu");
   log_->note("rate",
              fmt::format("{:.4g}",
                          1e9 / static_cast<double>(request_.interval.count())));
   log_->note("host", host_name());
+  if (const std::string_view why = why_external(); !why.empty())
+    log_->note("engine_why", why);
   if (request_.pid)
     log_->note("pid", std::to_string(*request_.pid));
   else
@@ -122,9 +127,7 @@ Result<> ProfileRun::launch() {
   sampling_.folder = folder_->path();
   std::vector<std::string> environment =
       TRY(install_phase_helper(folder_->path(), process_environment()));
-  // Waiting threads get no signals, so the agent does not see them.
-  if (request_.engine == EngineChoice::kAuto &&
-      request_.mode == ProfileMode::kCpu)
+  if (why_external().empty())
     TRY(prepare_agent(environment));
   launch_.emplace(TRY(Launch::start(request_.command, environment)));
   forwarding_.emplace(launch_->pid());
@@ -132,7 +135,13 @@ Result<> ProfileRun::launch() {
 }
 
 Result<> ProfileRun::prepare_agent(std::vector<std::string>& environment) {
-  arena_.emplace(TRY(AgentArena::create(request_.interval, request_.native)));
+  Result<AgentArena> arena =
+      AgentArena::create(request_.interval, request_.native);
+  if (!arena) {
+    log_->note("engine_why", arena.error().message());
+    return {};
+  }
+  arena_.emplace(*std::move(arena));
   Result<std::vector<std::string>> variables =
       install_agent(folder_->path(), *arena_, process_environment());
   if (!variables) {
@@ -257,13 +266,14 @@ Result<> select_samples(const ProfileSelection& selection, Profile& profile) {
   const std::size_t before = profile.samples.size();
   std::erase_if(profile.samples, [&](const ProfileSample& sample) {
     return !threads[sample.thread] || !stacks[sample.stack] ||
-           !phases[sample.phase];
+           !phases[sample.phase] || (selection.gil && !sample.flags.gil);
   });
   if (profile.samples.empty() && before > 0)
     return fail(ErrorKind::kUsage,
                 "none of the {} samples is of these ranks, threads, phases and "
-                "functions",
-                before);
+                "functions{}",
+                before,
+                selection.gil ? ", with the GIL (known from inside only)" : "");
   return {};
 }
 

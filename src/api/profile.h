@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -47,7 +48,7 @@ struct ProfileRequest {
   EngineChoice engine = EngineChoice::kAuto;
   std::size_t most_frames = 500;  // per stack
   bool children = true;           // processes that it starts, too
-  bool native = false;            // native frames, too (from inside only)
+  bool native = false;            // native frames, too
   PhaseFilter phases = {};
   // If empty, profile.pflog, or profile-rank3.pflog where the environment has a
   // rank. If the file exists, the first of profile-2.pflog, ... that is free is
@@ -105,6 +106,7 @@ class ProfileRun {
 
  private:
   Result<> create_log();
+  std::string_view why_external() const;
   void write_notes();
   Result<> launch();
   Result<> prepare_agent(std::vector<std::string>& environment);
@@ -115,6 +117,7 @@ class ProfileRun {
   std::filesystem::path file_;
   std::filesystem::path asked_for_;
   std::optional<ProfileLogWriter> log_;
+  const FileSizeGuard file_size_guard_;
   std::optional<TemporaryFolder> folder_;  // of phases and the agent
   std::optional<AgentArena> arena_;
   std::optional<Launch> launch_;
@@ -140,6 +143,7 @@ struct ProfileSelection {
   std::vector<std::string> threads = {};  // numbers, or globs of names
   std::string phase = {};     // regular expressions, found anywhere: in the
   std::string function = {};  // phase, and in a function of the stack
+  bool gil = false;           // while the thread held the GIL
 };
 
 // Removes the other samples. Fails if the selection is not valid or none is

@@ -179,8 +179,9 @@ Command profile_command() {
                     "--engine", options->engine, "auto|external",
                     "Sample from inside where possible, or only from outside")
                 .one_of({"auto", "external"});
-            arguments.flag("--native", options->native,
-                           "Include native frames (sampled from inside only)");
+            arguments.flag(
+                "--native", options->native,
+                "Include native frames, and programs other than Python");
             arguments.option("--duration", options->duration, "TIME",
                              "Stop after this time: 30s, 5m");
             arguments

@@ -16,6 +16,7 @@ struct ReportOptions {
   std::string format = "text";
   std::size_t top = 15;
   bool all = false;
+  bool lines = false;
   bool no_phases = false;
   ProfileSelection selection;
 };
@@ -38,6 +39,7 @@ Result<Exit> run(const ReportOptions& options, Session& session) {
               .terminal = session.terminal(),
               .top = options.top,
               .all = options.all,
+              .lines = options.lines,
               .phases = !options.no_phases},
              out);
   return read.problems.empty() ? exit_for(read.profile.findings) : Exit::kFound;
@@ -77,7 +79,12 @@ Command profile_report_command() {
         arguments.flag("--all", options->all,
                        "Show internals of Python, torch and imports, and "
                        "threads that only wait");
+        arguments.flag("--lines", options->lines,
+                       "A table by line, with the time in the interpreter, "
+                       "other native code and the kernel apart");
         ProfileSelection& selection = options->selection;
+        arguments.flag("--gil", selection.gil,
+                       "Only time in which a thread held the GIL");
         arguments.option("--rank", selection.ranks, "RANKS",
                          "Only these ranks: 0-15,32");
         arguments.option("--thread", selection.threads, "THREAD",

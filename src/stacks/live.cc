@@ -108,7 +108,7 @@ class LiveProcess {
       : pid_(pid),
         options_(options),
         memory_(pid),
-        unwinder_(pid),
+        unwinder_(pid, modules_),
         python_(python) {
     if (!python_)
       return;
@@ -165,15 +165,8 @@ class LiveProcess {
     if (options_.native)
       native = native_stack(tid, waits, thread);
     ProfileBuilder builder;
-    CodeReader* const codes = codes_.get();
-    std::uint32_t stack = 0;
-    if (codes == nullptr) {
-      PythonRuntime none;
-      CodeReader unused(memory_, none, {});
-      stack = merged_stack(python, native, unwinder_, unused, builder);
-    } else {
-      stack = merged_stack(python, native, unwinder_, *codes, builder);
-    }
+    const std::uint32_t stack =
+        merged_stack(python, native, unwinder_, codes_.get(), builder);
     thread.frames = frames_of_stack(builder.profile(), stack);
     if (options_.locals)
       add_locals(python, thread);
@@ -225,6 +218,7 @@ class LiveProcess {
   const pid_t pid_;
   const LiveStackOptions& options_;
   ProcessMemory memory_;
+  NativeModules modules_;
   NativeUnwinder unwinder_;
   std::optional<PythonRuntime> python_;
   std::unique_ptr<CodeReader> codes_;

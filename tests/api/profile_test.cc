@@ -1,5 +1,6 @@
 #include "api/profile.h"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 
@@ -63,14 +64,23 @@ TEST_F(ProfileRunTest, PassesEverySignalOn) {
   EXPECT_TRUE(outcome->interrupted);
 }
 
-TEST_F(ProfileRunTest, RefusesNativeFramesWhereThereAreNone) {
-  const auto run = ProfileRun::start(
-      {.pid = ::getpid(), .native = true, .output = file_}, {});
-  ASSERT_FALSE(run);
-  EXPECT_EQ(run.error().message(),
-            "--native needs a program that is launched, and neither --mode "
-            "wall nor --engine external; for the stacks of a running process: "
-            "postflight stacks --native --pid N");
+TEST_F(ProfileRunTest, ShowsNativeFramesOfProgramsThatWait) {
+  auto run = ProfileRun::start({.command = {"sleep", "0.5"},
+                                .interval = std::chrono::milliseconds(20),
+                                .mode = ProfileMode::kWall,
+                                .native = true,
+                                .output = file_},
+                               {});
+  ASSERT_TRUE(run);
+  const Result<ProfileOutcome> outcome = (*run)->finish();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, 0);
+  const std::string file = outcome->file.native();
+  const ReadProfiles read = read_profiles({&file, 1}, {});
+  EXPECT_TRUE(
+      std::ranges::any_of(read.profile.frames, [](const ProfileFrame& frame) {
+        return frame.kind == FrameKind::kNative;
+      }));
 }
 
 TEST_F(ProfileRunTest, EndsAnAttachedProfileBySignal) {

@@ -35,6 +35,7 @@
 #include "profile/agent/exec_guard.h"
 #include "profile/agent/fault_guard.h"
 #include "profile/agent/frame_walk.h"
+#include "profile/agent/interpreter.h"
 #include "profile/agent/memory.h"
 #include "profile/agent/phase_layout.h"
 #include "profile/agent/sample_ring.h"
@@ -72,11 +73,7 @@ struct Agent {
   pid_t pid = 0;
   bool clocked = false;  // driven by the clock thread, not by perf events
   CreateThread create_thread = nullptr;
-  // PyGILState_GetThisThreadState and _PyThreadState_UncheckedGet: the state
-  // that this thread began with, and the one that somebody runs with now. The
-  // second is that of a sub-interpreter, too, but perhaps another thread's.
-  void* (*thread_state)() = nullptr;
-  void* (*current_state)() = nullptr;
+  Interpreter interpreter;
   pthread_key_t key = 0;
 };
 Agent agent;
@@ -145,21 +142,6 @@ void account(RingRecord& record, std::uint64_t cpu_ns) {
   own.system_ns += record.system_ns;
 }
 
-// Where the thread's Python state is; null if it has none.
-void* thread_state(bool guarded) {
-  if (guarded && agent.current_state != nullptr) {
-    void* const state = agent.current_state();
-    std::uint64_t thread = 0;
-    if (state != nullptr &&
-        guarded_word(reinterpret_cast<std::uint64_t>(state) +
-                         agent.arena.ring()->layout.thread_id,
-                     thread) &&
-        thread == static_cast<std::uint64_t>(::pthread_self()))
-      return state;
-  }
-  return agent.thread_state();
-}
-
 // Space for a record of a sample, of which the common part is filled in.
 RingRecord* new_record(std::size_t size, std::uint64_t cpu_ns) {
   std::byte* const place =
@@ -190,7 +172,8 @@ void take_sample(const ucontext_t& context) {
       static_cast<std::int64_t>(agent.settings.interval_ns / 4))
     return;
   const bool guarded = fault_guard_holds(context.uc_sigmask);
-  void* const thread = ready ? thread_state(guarded) : nullptr;
+  void* const thread =
+      ready ? agent.interpreter.thread_state(layout, guarded) : nullptr;
   // Walk into the thread's own buffer first: the size of the record is known
   // only afterwards, and the thread's stack may be small.
   const std::uint32_t most = layout.most_frames < kMostRingFrames
@@ -238,9 +221,13 @@ void take_sample(const ucontext_t& context) {
   record->frames = static_cast<std::uint16_t>(walk.frames - kept);
   record->kept = kept;
   record->phases = phase_count;
-  record->flags = (walk.torn ? kRecordTorn : 0) | (walk.cut ? kRecordCut : 0) |
-                  (stack_cut ? kRecordStackCut : 0) |
-                  (ready && thread == nullptr ? kRecordNoState : 0);
+  record->flags =
+      (walk.torn ? kRecordTorn : 0) | (walk.cut ? kRecordCut : 0) |
+      (stack_cut ? kRecordStackCut : 0) |
+      (ready && thread == nullptr ? kRecordNoState : 0) |
+      (ready ? agent.interpreter.flags(thread, layout, guarded) : 0) |
+      agent.interpreter.place_flags(
+          static_cast<std::uint64_t>(context.uc_mcontext.gregs[REG_RIP]));
   record->stack_bytes = static_cast<std::uint32_t>(stack);
   auto* to = reinterpret_cast<std::byte*>(record) + sizeof(RingRecord);
   std::memcpy(to, own.now.frames, frame_bytes);
@@ -479,12 +466,8 @@ int free_signal() {
   if (!agent.settings.read())
     return;
   set_up_exec_guard(agent.settings.library);
-  // Only Python exports this; other programs are left alone.
-  *reinterpret_cast<void**>(&agent.thread_state) =
-      ::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-  *reinterpret_cast<void**>(&agent.current_state) =
-      ::dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
-  if (agent.thread_state == nullptr ||
+  // Other programs than Python are left alone, unless native frames are wanted.
+  if ((!agent.interpreter.find() && !agent.settings.native) ||
       !agent.arena.open(agent.settings.arena, agent.settings.token))
     return;
   agent.signal = free_signal();

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +30,32 @@ bool Arena::open(const char* path, std::uint64_t token) {
   return true;
 }
 
+namespace {
+
+// Many processes may begin before the engine has made more slots. Returns
+// kMostSlots if it cannot be made.
+std::uint32_t add_slot(ArenaHeader& header, int file, std::size_t size) {
+  // The program would get a signal.
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY)
+    return kMostSlots;
+  for (std::uint32_t slot = 0; slot < kMostSlots; ++slot) {
+    auto expected = static_cast<std::uint32_t>(SlotUse::kAbsent);
+    if (!header.uses[slot].compare_exchange_strong(
+            expected, static_cast<std::uint32_t>(SlotUse::kTaken)))
+      continue;
+    if (::posix_fallocate(file,
+                          static_cast<off_t>(kArenaHeaderBytes + slot * size),
+                          static_cast<off_t>(size)) == 0)
+      return slot;
+    header.uses[slot].store(static_cast<std::uint32_t>(SlotUse::kAbsent));
+    return kMostSlots;
+  }
+  return kMostSlots;
+}
+
+}  // namespace
+
 bool Arena::claim(std::uint32_t parent_claim, std::int32_t parent_tid) {
   if (slot_ != nullptr)
     ::munmap(slot_, kRingDataOffset + ring_bytes_);
@@ -42,10 +69,16 @@ bool Arena::claim(std::uint32_t parent_claim, std::int32_t parent_tid) {
             expected, static_cast<std::uint32_t>(SlotUse::kTaken)))
       break;
   }
-  if (slot == kMostSlots)
-    return false;
   const std::size_t size = kRingDataOffset + ring_bytes_;
   const int file = ::open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (slot == kMostSlots) {
+    slot = file < 0 ? kMostSlots : add_slot(*header_, file, size);
+    if (slot == kMostSlots) {
+      if (file >= 0)
+        ::close(file);
+      return false;
+    }
+  }
   void* const memory =
       file < 0 ? MAP_FAILED
                : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file,

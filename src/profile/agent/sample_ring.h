@@ -26,7 +26,7 @@ constexpr std::uint64_t kArenaMagic = 0x32474e4952465000;  // "\0PFRING2"
 constexpr std::uint32_t kMostSlots = 1024;
 // With copies of native stacks, a ring takes more.
 constexpr std::uint64_t kRingBytes = 512 << 10;
-constexpr std::uint64_t kNativeRingBytes = 8 << 20;
+constexpr std::uint64_t kNativeRingBytes = 4 << 20;
 constexpr std::uint32_t kMostStackBytes = 512 << 10;
 constexpr std::uint32_t kMostRingFrames = 4096;  // of a stack
 
@@ -44,6 +44,9 @@ enum class AgentState : std::uint32_t {
 struct RingLayout {
   std::uint32_t thread_frame = 0;
   std::uint32_t thread_id = 0;  // what pthread_self() returns
+  std::uint32_t thread_interpreter = 0;
+  std::uint32_t has_collecting = 0;
+  std::uint32_t collecting = 0;  // of the interpreter
   std::uint32_t has_top_frame = 0;
   std::uint32_t top_frame = 0;
   std::uint32_t frame_code = 0;
@@ -70,12 +73,12 @@ struct RingLayout {
 };
 
 // What a slot is used for. The engine makes slots ready and frees them, a
-// process claims them.
+// process claims them, or makes one if none is ready.
 enum class SlotUse : std::uint32_t {
   kAbsent = 0,  // not allocated
   kReady = 1,
   kClaimed = 2,  // the rest of its header is valid
-  kTaken = 3,    // about to be claimed
+  kTaken = 3,    // about to be claimed, or being allocated
 };
 
 struct ArenaHeader {
@@ -164,6 +167,13 @@ constexpr std::uint32_t kRecordStackCut = 4;  // more native stack than copied
 constexpr std::uint32_t kRecordNoState = 8;   // Python does not know the thread
 // No sample, but what was left when the thread ended; the stack is its last.
 constexpr std::uint32_t kRecordRest = 16;
+constexpr std::uint32_t kRecordGil = 32;       // the thread holds the GIL
+constexpr std::uint32_t kRecordNoGil = 64;     // or does not; else not known
+constexpr std::uint32_t kRecordGarbage = 128;  // it collects garbage
+// Its instruction is one of the interpreter's, or not; else not known.
+constexpr std::uint32_t kRecordInterpreter = 256;
+constexpr std::uint32_t kRecordLibrary = 512;
+constexpr std::uint32_t kRecordEnding = 1024;  // Python is being finalised
 constexpr std::uint64_t kEntryBit = std::uint64_t{1} << 63;
 
 // pc, sp and the callee-saved registers, in this order.

@@ -36,6 +36,7 @@ bool Settings::read() {
   token = number(field);
   take_field(text, arena, sizeof(arena));
   take_field(text, library, sizeof(library));
+  native = *text != 0;
   refuse_perf = std::getenv("POSTFLIGHT_NO_PERF") != nullptr;
   return interval_ns != 0 && arena[0] != 0 && library[0] != 0;
 }

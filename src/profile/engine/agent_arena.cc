@@ -18,7 +18,7 @@ namespace {
 // So many slots are ready at first and later; native ones are large.
 constexpr std::uint32_t kFirstReady = 2;
 constexpr std::uint32_t kReady = 16;
-constexpr std::uint32_t kNativeReady = 4;
+constexpr std::uint32_t kNativeReady = 8;
 constexpr std::uint32_t kMadeAtOnce = 4;
 
 // A file system in memory, if there is one that we may write to.
@@ -47,7 +47,6 @@ AgentArena::AgentArena(AgentArena&& other) noexcept
       file_(std::move(other.file_)),
       memory_(std::exchange(other.memory_, nullptr)),
       ring_bytes_(other.ring_bytes_),
-      made_(other.made_),
       claims_(other.claims_),
       seen_(std::move(other.seen_)) {}
 
@@ -104,22 +103,30 @@ std::string AgentArena::setting() const {
 
 void AgentArena::keep_ready() {
   std::uint32_t ready = 0;
-  for (std::uint32_t slot = 0; slot < made_; ++slot)
-    ready += use_of(header(), slot).load() ==
-                     static_cast<std::uint32_t>(SlotUse::kReady)
-                 ? 1
-                 : 0;
+  for (const std::atomic<std::uint32_t>& use : header().uses)
+    ready += use.load() == static_cast<std::uint32_t>(SlotUse::kReady) ? 1 : 0;
   const std::uint32_t most =
       ring_bytes_ == kNativeRingBytes ? kNativeReady : kReady;
   const std::uint32_t at_once =
-      made_ < kFirstReady || ring_bytes_ == kNativeRingBytes ? 1 : kMadeAtOnce;
-  for (std::uint32_t i = 0; i < at_once && ready < most && made_ < kMostSlots;
-       ++i, ++ready, ++made_) {
-    const std::size_t at = kArenaHeaderBytes + made_ * slot_bytes();
-    if (::posix_fallocate(file_.number(), static_cast<off_t>(at),
-                          static_cast<off_t>(slot_bytes())) != 0)
+      ready < kFirstReady || is_native() ? 1 : kMadeAtOnce;
+  // Processes may make slots, too.
+  std::uint32_t made = 0;
+  for (std::uint32_t slot = 0;
+       slot < kMostSlots && made < at_once && ready + made < most; ++slot) {
+    auto expected = static_cast<std::uint32_t>(SlotUse::kAbsent);
+    if (!use_of(header(), slot)
+             .compare_exchange_strong(
+                 expected, static_cast<std::uint32_t>(SlotUse::kTaken)))
+      continue;
+    const std::size_t at = kArenaHeaderBytes + slot * slot_bytes();
+    const bool fits = ::posix_fallocate(file_.number(), static_cast<off_t>(at),
+                                        static_cast<off_t>(slot_bytes())) == 0;
+    use_of(header(), slot)
+        .store(static_cast<std::uint32_t>(fits ? SlotUse::kReady
+                                               : SlotUse::kAbsent));
+    if (!fits)
       return;
-    use_of(header(), made_).store(static_cast<std::uint32_t>(SlotUse::kReady));
+    ++made;
   }
 }
 
@@ -133,7 +140,7 @@ std::vector<AgentClaim> AgentArena::take_claims() {
   const std::uint32_t claims = header().claims.load();
   if (claims == claims_)
     return found;
-  for (std::uint32_t slot = 0; slot < made_; ++slot) {
+  for (std::uint32_t slot = 0; slot < kMostSlots; ++slot) {
     if (seen_[slot] != 0 ||
         use_of(header(), slot).load(std::memory_order_acquire) !=
             static_cast<std::uint32_t>(SlotUse::kClaimed))

@@ -34,6 +34,8 @@ class AgentArena {
   // What the agent reads from the environment, before the path of its library.
   std::string setting() const;
 
+  bool is_native() const { return ring_bytes_ == kNativeRingBytes; }
+
   // Makes more slots ready; call it regularly.
   void keep_ready();
   // Those since the last call.
@@ -54,7 +56,6 @@ class AgentArena {
   Descriptor file_;
   std::byte* memory_ = nullptr;  // the header
   std::uint64_t ring_bytes_ = 0;
-  std::uint32_t made_ = 0;           // slots allocated so far
   std::uint32_t claims_ = 0;         // taken so far
   std::vector<std::uint32_t> seen_;  // the claim of each slot
 };

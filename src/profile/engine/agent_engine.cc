@@ -34,42 +34,65 @@ void AgentEngine::threads_refreshed() {
     outside_->threads_refreshed();
 }
 
+std::uint32_t AgentEngine::merged(const AgentSample& seen, CodeReader* codes) {
+  if (unwinder_ == nullptr)
+    unwinder_ =
+        std::make_unique<NativeUnwinder>(process_.pid(), process_.modules());
+  const NativeStack native = unwinder_->unwind(seen.registers, seen.stack);
+  if (native.cut && seen.stack_cut) {
+    ++process_.counts().native_cut;
+    // Enough for the next ones.
+    stack_bytes_ = std::min<std::size_t>(
+        kMostStackBytes, std::max(stack_bytes_, 2 * seen.stack.size()));
+    ring_.set_stack_bytes(stack_bytes_);
+  }
+  return merged_stack(stack_, native.frames, *unwinder_, codes,
+                      process_.profile());
+}
+
 std::uint32_t AgentEngine::stack_of(const AgentSample& seen,
                                     const ProcessState::Thread& known,
                                     Thread& thread) {
   if (seen.rest)
     return thread.last_stack == 0 ? known.alone : thread.last_stack;
+  ProfileBuilder& profile = process_.profile();
   CodeReader* const codes = process_.codes();
   if (codes == nullptr || seen.no_state) {
-    if (codes == nullptr || thread.had_frames || !known.main)
-      return thread.had_frames && known.main
-                 ? process_.profile().stack(
-                       0, marker(process_.profile(), "<python ends>"))
-                 : known.alone;
-    return process_.profile().stack(
-        0, marker(process_.profile(), "<python starts>"));
+    if (!seen.stack.empty()) {
+      stack_ = {.frames = {}, .state = StackState::kWhole};
+      return merged(seen, nullptr);
+    }
+    if (!known.main || (codes == nullptr && !thread.had_frames))
+      return known.alone;
+    return profile.stack(
+        0, marker(profile,
+                  thread.had_frames ? "<python ends>" : "<python starts>"));
   }
   seen.to(stack_);
   thread.had_frames = thread.had_frames || !stack_.frames.empty();
-  if (!seen.stack.empty()) {
-    if (unwinder_ == nullptr)
-      unwinder_ = std::make_unique<NativeUnwinder>(process_.pid());
-    const NativeStack native = unwinder_->unwind(seen.registers, seen.stack);
-    if (native.cut && seen.stack_cut) {
-      ++process_.counts().native_cut;
-      // Enough for the next ones.
-      stack_bytes_ = std::min<std::size_t>(
-          kMostStackBytes, std::max(stack_bytes_, 2 * seen.stack.size()));
-      ring_.set_stack_bytes(stack_bytes_);
-    }
-    return merged_stack(stack_, native.frames, *unwinder_, *codes,
-                        process_.profile());
-  }
+  if (!seen.stack.empty())
+    return merged(seen, codes);
   if (stack_.frames.empty())
-    return known.alone;
+    return known.main && seen.ending
+               ? profile.stack(0, marker(profile, "<python ends>"))
+               : known.alone;
   if (!thread.namer)
-    thread.namer.emplace(*codes, process_.profile());
-  return thread.namer->name(stack_, 0);
+    thread.namer.emplace(*codes, profile);
+  const std::uint32_t stack = thread.namer->name(stack_, 0);
+  return seen.garbage
+             ? profile.stack(stack, marker(profile, "<garbage collection>"))
+             : stack;
+}
+
+std::uint32_t AgentEngine::phase_of(const AgentSample& seen) {
+  // What is not known of the stack may have the code.
+  const bool known = !seen.cut && !seen.torn && !seen.words.empty();
+  return process_.phase_number(seen.phases, [&](std::uint64_t code) {
+    for (std::size_t i = 0; known && i < seen.words.size(); i += 2)
+      if (seen.words[i] == code)
+        return true;
+    return !known;
+  });
 }
 
 void AgentEngine::take(const AgentSample& seen,
@@ -78,20 +101,31 @@ void AgentEngine::take(const AgentSample& seen,
   const pid_t tid = host == 0 ? seen.tid : host;
   const ProcessState::Thread& known = process_.thread(tid);
   Thread& thread = threads_[tid];
-  const std::uint64_t outside = std::min(thread.outside_ns, seen.weight_ns);
-  thread.outside_ns = 0;
+  // What was sampled from outside up to there is not counted again.
+  std::uint64_t outside = 0;
+  if (thread.outside_ns != 0) {
+    const std::uint64_t fresh =
+        seen.cpu_ns - std::min(seen.cpu_ns, thread.cpu_ns);
+    outside = std::min(thread.outside_ns,
+                       seen.weight_ns - std::min(seen.weight_ns, fresh));
+    thread.outside_ns -= outside;
+  }
   thread.cpu_ns = std::max(thread.cpu_ns, seen.cpu_ns);
   process_.counts().handler_times.add(seen.handler_ns);
   ProfileSample sample = {.time_ns = seen.time_ns,
                           .weight_ns = seen.weight_ns - outside,
                           .thread = known.number,
                           .stack = stack_of(seen, known, thread),
-                          .phase = process_.phase_number(seen.phases)};
+                          .phase = phase_of(seen)};
   // What was sampled from outside was in the kernel first of all.
   sample.system_ns = std::min(
       sample.weight_ns, seen.system_ns - std::min(seen.system_ns, outside));
   sample.flags.torn = seen.torn;
   sample.flags.cut = seen.cut;
+  sample.flags.gil = seen.gil;
+  sample.flags.no_gil = seen.no_gil;
+  sample.flags.interpreter = seen.interpreter;
+  sample.flags.library = seen.library;
   thread.last_stack = sample.stack;
   accounted_ns_ += sample.weight_ns;
   // Nothing else stands for no time.
@@ -99,13 +133,13 @@ void AgentEngine::take(const AgentSample& seen,
     samples.push_back(sample);
 }
 
-// The process as a whole is looked at first: that is one system call.
-void AgentEngine::sample_the_rest(std::vector<ProfileSample>& samples) {
+// `used` by the process as a whole: that is one system call.
+void AgentEngine::sample_the_rest(std::uint64_t used,
+                                  std::vector<ProfileSample>& samples) {
   const auto interval =
       static_cast<std::uint64_t>(process_.options().interval.count());
   const std::uint64_t most = kMostRest * interval + kLate;
-  const std::uint64_t used =
-      process_cpu_ns(process_.pid()).value_or(0) - own_ns_;
+  used -= std::min(used, own_ns_);
   const std::uint64_t rest = used - std::min(used, accounted_ns_);
   if (rest < looked_at_ns_ + most) {
     looked_at_ns_ = std::min(looked_at_ns_, rest);
@@ -151,12 +185,14 @@ std::map<pid_t, std::uint64_t> AgentEngine::accounted() const {
 }
 
 void AgentEngine::sample(std::vector<ProfileSample>& samples) {
+  // Asked before, so that samples that come meanwhile are not missed.
+  const std::uint64_t used = process_cpu_ns(process_.pid()).value_or(0);
   ring_.drain([&](const AgentSample& seen) { take(seen, samples); },
               [&](std::span<const MemoryCopy> code) {
                 if (process_.codes() != nullptr)
                   process_.codes()->learn(code);
               });
-  sample_the_rest(samples);
+  sample_the_rest(used, samples);
 }
 
 }  // namespace postflight

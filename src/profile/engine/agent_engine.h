@@ -49,7 +49,10 @@ class AgentEngine final : public Engine {
   };
 
   void take(const AgentSample& seen, std::vector<ProfileSample>& samples);
-  void sample_the_rest(std::vector<ProfileSample>& samples);
+  std::uint32_t phase_of(const AgentSample& seen);
+  void sample_the_rest(std::uint64_t used, std::vector<ProfileSample>& samples);
+  // Its native frames with the Python frames of stack_ among them.
+  std::uint32_t merged(const AgentSample& seen, CodeReader* codes);
   std::uint32_t stack_of(const AgentSample& seen,
                          const ProcessState::Thread& known, Thread& thread);
 

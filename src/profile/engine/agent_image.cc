@@ -78,7 +78,8 @@ Result<std::vector<std::string>> install_agent(
   return std::vector<std::string>{
       fmt::format("LD_PRELOAD={}{}", path.native(),
                   without_agents(before.value_or(""))),
-      fmt::format("POSTFLIGHT_AGENT={}:{}", arena.setting(), path.native())};
+      fmt::format("POSTFLIGHT_AGENT={}:{}{}", arena.setting(), path.native(),
+                  arena.is_native() ? ":native" : "")};
 }
 
 }  // namespace postflight

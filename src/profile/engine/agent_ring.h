@@ -40,7 +40,13 @@ struct AgentSample {
   bool cut = false;
   bool stack_cut = false;  // the native stack is deeper than the copy
   bool no_state = false;   // Python does not know the thread
-  bool rest = false;       // no sample, but time left at the end of the thread
+  bool gil = false;        // see SampleFlags
+  bool no_gil = false;
+  bool interpreter = false;
+  bool library = false;
+  bool garbage = false;  // the thread collects garbage
+  bool ending = false;   // the interpreter is being finalised
+  bool rest = false;     // no sample, but time left at the end of the thread
   std::uint64_t weight_ns = 0;
   std::uint64_t system_ns = 0;
   std::uint64_t cpu_ns = 0;  // of the thread

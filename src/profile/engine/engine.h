@@ -87,7 +87,7 @@ struct SamplingOptions {
   // Programs were started with the agent, which joins this arena. Processes
   // that it cannot sample are sampled from outside. It must outlive the loop.
   AgentArena* arena = nullptr;
-  bool native = false;  // native frames, too; the agent's samples only
+  bool native = false;  // native frames, too
 };
 
 // Takes the samples of one process.

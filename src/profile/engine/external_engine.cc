@@ -31,6 +31,9 @@ constexpr std::size_t kMostUnweighed = 64;
 ExternalEngine::ExternalEngine(ProcessState& process,
                                const std::map<pid_t, std::uint64_t>& accounted)
     : process_(process) {
+  if (process.options().native)
+    native_ = std::make_unique<NativeReader>(process.pid(), process.memory(),
+                                             process.modules());
   ExternalEngine::threads_refreshed();
   for (const auto& [tid, ns] : accounted)
     if (const auto known = threads_.find(tid); known != threads_.end())
@@ -39,11 +42,13 @@ ExternalEngine::ExternalEngine(ProcessState& process,
 
 void ExternalEngine::python_ended() {
   for (auto& [tid, thread] : threads_) {
-    thread.state = 0;
-    thread.reader.reset();
+    thread.states.clear();
+    thread.readers.clear();
     thread.namer.reset();
     thread.turns.reset();
   }
+  if (native_ != nullptr)
+    native_->forget_program();
 }
 
 void ExternalEngine::threads_refreshed() {
@@ -61,20 +66,33 @@ void ExternalEngine::threads_refreshed() {
   first_ = first_ && threads_.empty();
   if (!process_.python())
     return;
+  std::map<pid_t, std::vector<std::uint64_t>> states;
   for (const PythonThread& found :
-       python_threads(process_.memory(), *process_.python())) {
-    const auto known = threads_.find(process_.host_thread(found.tid));
-    if (known == threads_.end() || known->second.state == found.state)
+       python_threads(process_.memory(), *process_.python()))
+    states[process_.host_thread(found.tid)].push_back(found.state);
+  for (auto& [tid, found] : states) {
+    const auto known = threads_.find(tid);
+    if (known == threads_.end() || known->second.states == found)
       continue;
     Thread& thread = known->second;
-    thread.state = found.state;
     thread.turns.reset();
-    thread.reader = std::make_unique<PythonStackReader>(
-        process_.memory(), process_.python()->layout, found.state,
-        process_.options().most_frames);
+    thread.readers.clear();
+    for (const std::uint64_t state : found)
+      thread.readers.push_back(std::make_unique<PythonStackReader>(
+          process_.memory(), process_.python()->layout, state,
+          process_.options().most_frames));
+    thread.states = std::move(found);
     thread.namer =
         std::make_unique<StackNamer>(*process_.codes(), process_.profile());
   }
+}
+
+PythonStackReader& ExternalEngine::reader(const Thread& thread) const {
+  for (std::size_t i = 0; i + 1 < thread.states.size(); ++i)
+    if (has_python_frames(process_.memory(), process_.python()->layout,
+                          thread.states[i]))
+      return *thread.readers[i];
+  return *thread.readers.back();
 }
 
 // Whether the thread is certain not to run at this moment.
@@ -98,7 +116,7 @@ const RawStack& ExternalEngine::read_stack(Thread& thread,
                                            std::optional<std::uint64_t> turns) {
   for (int attempt = 0; turns && attempt < kMostAttempts; ++attempt) {
     if (stands_still(thread, activity)) {
-      const RawStack& stack = thread.reader->read_still();
+      const RawStack& stack = reader(thread).read_still();
       if (thread.watch.turns() == turns)
         return stack;
     }
@@ -106,7 +124,7 @@ const RawStack& ExternalEngine::read_stack(Thread& thread,
     activity = thread.watch.activity();
   }
   ++process_.counts().unproven;
-  return thread.reader->read();
+  return reader(thread).read();
 }
 
 ProfileSample ExternalEngine::taken(pid_t tid, Thread& thread,
@@ -119,17 +137,21 @@ ProfileSample ExternalEngine::taken(pid_t tid, Thread& thread,
               std::chrono::steady_clock::now().time_since_epoch())
               .count()),
       .thread = known.number,
-      .stack = known.alone,
-      .phase = process_.phase_of(tid)};
+      .stack = known.alone};
   sample.flags.waiting = activity == ThreadActivity::kWaiting &&
                          process_.options().mode == ProfileMode::kWall;
   // A thread that has not run since has the same stack.
-  if (thread.reader != nullptr && thread.last_stack != 0 && turns &&
-      thread.turns == turns && activity == ThreadActivity::kWaiting) {
+  if (thread.last_stack != 0 && turns && thread.turns == turns &&
+      activity == ThreadActivity::kWaiting) {
     sample.stack = thread.last_stack;
-  } else if (thread.reader != nullptr) {
+  } else if (native_ != nullptr) {
+    take_native(tid, thread, activity, turns, sample);
+  } else if (!thread.readers.empty()) {
     const RawStack& stack = read_stack(thread, activity, turns);
     check_codes(stack);
+    thread.codes = code_addresses_;
+    if (stack.cut || stack.state != StackState::kWhole)
+      thread.codes.clear();
     sample.flags.torn = stack.state == StackState::kTorn;
     sample.flags.cut = stack.cut;
     sample.flags.unreadable = stack.state == StackState::kUnreadable;
@@ -140,7 +162,55 @@ ProfileSample ExternalEngine::taken(pid_t tid, Thread& thread,
     thread.turns = waits ? turns : std::nullopt;
     thread.last_stack = sample.stack;
   }
+  sample.phase = process_.phase_of(tid, [&thread](std::uint64_t code) {
+    return thread.codes.empty() ||
+           std::ranges::binary_search(thread.codes, code);
+  });
   return sample;
+}
+
+// Python frames alone where the native ones are unavailable.
+void ExternalEngine::take_native(pid_t tid, Thread& thread,
+                                 ThreadActivity activity,
+                                 std::optional<std::uint64_t> turns,
+                                 ProfileSample& sample) {
+  const bool waits = activity == ThreadActivity::kWaiting;
+  RawStack python;
+  const auto read_python = [&] {
+    if (!thread.readers.empty())
+      python = reader(thread).read_still();
+  };
+  std::optional<NativeStack> native;
+  if (waits) {
+    read_python();
+    native = native_->waiting(tid);
+    if (thread.watch.turns() != turns)
+      native.reset();
+  } else if (process_.options().arena == nullptr) {
+    // What was launched with the agent is never stopped.
+    native = native_->stopped(tid, read_python);
+  }
+  if (!native && !thread.readers.empty())
+    python = read_stack(thread, activity, turns);
+  thread.codes.clear();
+  if (!thread.readers.empty()) {
+    check_codes(python);
+    if (!python.cut && python.state == StackState::kWhole)
+      thread.codes = code_addresses_;
+  }
+  sample.flags.torn = python.state == StackState::kTorn;
+  sample.flags.cut = python.cut;
+  sample.flags.unreadable =
+      !thread.readers.empty() && python.state == StackState::kUnreadable;
+  if (native && native->cut)
+    ++process_.counts().native_cut;
+  if (native && !native->frames.empty())
+    sample.stack = merged_stack(python, native->frames, native_->unwinder(),
+                                process_.codes(), process_.profile());
+  else if (!python.frames.empty() && thread.namer)
+    sample.stack = thread.namer->name(python, 0);
+  thread.turns = waits && native ? turns : std::nullopt;
+  thread.last_stack = sample.stack;
 }
 
 // Divides CPU time evenly among samples of a thread.
@@ -179,7 +249,8 @@ void ExternalEngine::check_codes(const RawStack& stack) {
 void ExternalEngine::sample_wall(pid_t tid, Thread& thread,
                                  std::vector<ProfileSample>& samples) {
   const std::optional<std::uint64_t> turns =
-      thread.reader != nullptr ? thread.watch.turns() : std::nullopt;
+      !thread.readers.empty() || native_ != nullptr ? thread.watch.turns()
+                                                    : std::nullopt;
   const ThreadActivity activity = thread.watch.activity();
   if (activity == ThreadActivity::kGone)
     return;
@@ -247,6 +318,8 @@ void ExternalEngine::sample_cpu(std::vector<ProfileSample>& samples) {
 
 void ExternalEngine::sample(std::vector<ProfileSample>& samples) {
   moves_ = 0;
+  if (native_ != nullptr)
+    native_->let_go();
   if (process_.options().mode == ProfileMode::kCpu) {
     sample_cpu(samples);
     return;
@@ -274,6 +347,12 @@ bool ExternalEngine::sample_for(pid_t tid, std::uint64_t weight_ns,
     return false;
   weigh(thread, weight_ns, one, samples);
   return true;
+}
+
+std::string_view ExternalEngine::title() const {
+  return native_ != nullptr && process_.options().arena == nullptr
+             ? "external, stops running threads for their native stacks"
+             : kTitle;
 }
 
 std::map<pid_t, std::uint64_t> ExternalEngine::accounted() const {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "profile/engine/engine.h"
+#include "profile/engine/native_reader.h"
 #include "profile/engine/process_state.h"
 #include "profile/engine/stack_namer.h"
 #include "profile/engine/thread_watch.h"
@@ -18,7 +19,8 @@
 namespace postflight {
 
 // Reads the stacks of a process's threads from outside, one sample of each
-// thread that the mode asks for per call. The process is never stopped.
+// thread that the mode asks for per call. The process is not stopped, except
+// for native frames of threads that run.
 class ExternalEngine final : public Engine {
  public:
   static constexpr std::string_view kTitle = "external, reads without stopping";
@@ -32,7 +34,7 @@ class ExternalEngine final : public Engine {
   void threads_refreshed() override;
   void python_ended() override;
   std::map<pid_t, std::uint64_t> accounted() const override;
-  std::string_view title() const override { return kTitle; }
+  std::string_view title() const override;
 
   // For another engine, which has seen less of a thread than it ran: adds a
   // sample of it, if it is there, with this weight.
@@ -45,8 +47,10 @@ class ExternalEngine final : public Engine {
   struct Thread {
     explicit Thread(pid_t pid, pid_t tid) : watch(pid, tid) {}
     ThreadWatch watch;
-    std::uint64_t state = 0;  // address of its PyThreadState; 0: none
-    std::unique_ptr<PythonStackReader> reader = nullptr;
+    // Its Python states, one for each interpreter that it has run, the newest
+    // interpreter first. It runs the first that has frames.
+    std::vector<std::uint64_t> states = {};
+    std::vector<std::unique_ptr<PythonStackReader>> readers = {};
     std::unique_ptr<StackNamer> namer = nullptr;
     std::uint64_t accounted_ns = 0;  // of its CPU time, by samples
     std::uint64_t seen_ns = 0;       // its CPU time when last read
@@ -54,6 +58,7 @@ class ExternalEngine final : public Engine {
     int idle = 0;                    // ticks since it last ran
     std::optional<std::uint64_t> turns = {};  // when last_stack was read
     std::uint32_t last_stack = 0;
+    std::vector<std::uint64_t> codes = {};  // of it, sorted; empty: not known
     std::vector<ProfileSample> unweighed = {};
   };
 
@@ -69,7 +74,10 @@ class ExternalEngine final : public Engine {
   const RawStack& read_stack(Thread& thread, ThreadActivity activity,
                              std::optional<std::uint64_t> turns);
   void check_codes(const RawStack& stack);
+  void take_native(pid_t tid, Thread& thread, ThreadActivity activity,
+                   std::optional<std::uint64_t> turns, ProfileSample& sample);
   bool stands_still(const Thread& thread, ThreadActivity activity);
+  PythonStackReader& reader(const Thread& thread) const;
 
   ProcessState& process_;
   std::map<pid_t, Thread> threads_;
@@ -78,6 +86,7 @@ class ExternalEngine final : public Engine {
   int ticks_ = 0;                     // since all threads were looked at
   bool first_ = true;
   std::vector<std::uint64_t> code_addresses_;
+  std::unique_ptr<NativeReader> native_;  // null: no native frames
   int moves_ = 0;  // between processors, in this call of sample()
 };
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -50,6 +51,9 @@ tl::unexpected<Error> cannot_start(const std::string& program, int error) {
               std::generic_category().message(error));
 }
 
+// SIGXFSZ is only ignored by a guard of ours.
+std::atomic<bool> resets_file_size_signal = false;
+
 // The errno of running it, or 0.
 int error_of(const std::filesystem::path& file) {
   std::error_code error;
@@ -91,7 +95,15 @@ Result<Launch> Launch::start(const std::vector<std::string>& command,
   ::posix_spawnattr_init(&attributes);
   const sigset_t mask = InterruptGuard::child_mask();
   ::posix_spawnattr_setsigmask(&attributes, &mask);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  short flags = POSIX_SPAWN_SETSIGMASK;
+  sigset_t reset;
+  ::sigemptyset(&reset);
+  if (resets_file_size_signal) {
+    ::sigaddset(&reset, SIGXFSZ);
+    flags |= POSIX_SPAWN_SETSIGDEF;
+  }
+  ::posix_spawnattr_setsigdefault(&attributes, &reset);
+  ::posix_spawnattr_setflags(&attributes, flags);
   pid_t pid = -1;
   const int error =
       ::posix_spawnp(&pid, words[0].c_str(), nullptr, &attributes,
@@ -110,20 +122,40 @@ Launch::~Launch() {
     wait();
 }
 
+// Looks for its end only: it may stop while its stack is read, which whoever
+// reads it waits for.
+void Launch::look(int options) {
+  siginfo_t info = {};
+  const auto id = static_cast<id_t>(pid_);
+  if (::waitid(P_PID, id, &info, WEXITED | WNOWAIT | options) != 0) {
+    if (errno != EINTR)
+      status_ = 0;
+    return;
+  }
+  if (info.si_pid != pid_)
+    return;
+  if (info.si_code == CLD_TRAPPED) {
+    constexpr timespec kPause = {0, 1'000'000};
+    if (options == 0)
+      ::nanosleep(&kPause, nullptr);
+    return;
+  }
+  ::waitid(P_PID, id, &info, WEXITED);
+  status_ = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0)
+                                       : W_EXITCODE(0, info.si_status);
+  if (info.si_code == CLD_DUMPED)
+    *status_ |= WCOREFLAG;
+}
+
 std::optional<int> Launch::poll() {
-  int status = 0;
-  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_)
-    status_ = status;
+  if (!status_)
+    look(WNOHANG);
   return status_;
 }
 
 int Launch::wait() {
-  int status = 0;
-  while (!status_) {
-    const pid_t got = ::waitpid(pid_, &status, 0);
-    if (got == pid_ || errno != EINTR)
-      status_ = status;
-  }
+  while (!status_)
+    look(0);
   return *status_;
 }
 
@@ -154,6 +186,18 @@ SignalForwarding::~SignalForwarding() {
   for (std::size_t i = 0; i < kForwarded.size(); ++i)
     ::sigaction(kForwarded[i], &before_[i], nullptr);
   forward_to = 0;
+}
+
+FileSizeGuard::FileSizeGuard() {
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &ignore, &before_);
+  resets_file_size_signal = before_.sa_handler != SIG_IGN;
+}
+
+FileSizeGuard::~FileSizeGuard() {
+  ::sigaction(SIGXFSZ, &before_, nullptr);
+  resets_file_size_signal = false;
 }
 
 std::string describe_failure(int status) {

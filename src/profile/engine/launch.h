@@ -36,6 +36,7 @@ class Launch {
 
  private:
   explicit Launch(pid_t pid) : pid_(pid) {}
+  void look(int options);
 
   pid_t pid_;
   std::optional<int> status_;
@@ -52,6 +53,20 @@ class SignalForwarding {
 
  private:
   std::array<struct sigaction, 2> before_ = {};
+};
+
+// While one exists, a file that grows beyond RLIMIT_FSIZE is an error in this
+// process instead of its end (SIGXFSZ). Launched programs get the signal as
+// before.
+class FileSizeGuard {
+ public:
+  FileSizeGuard();
+  FileSizeGuard(const FileSizeGuard&) = delete;
+  FileSizeGuard& operator=(const FileSizeGuard&) = delete;
+  ~FileSizeGuard();
+
+ private:
+  struct sigaction before_ = {};
 };
 
 // "exit status 3", "signal 9 (Killed)"; empty if it succeeded.

@@ -35,12 +35,14 @@ constexpr int kMostReading = 100;
 ProcessState::ProcessState(pid_t pid, bool whole,
                            const SamplingOptions& options,
                            const Context& context, PythonLocator& locator,
-                           SharedProcessor& processor, ProfileBuilder& profile)
+                           NativeModules& modules, SharedProcessor& processor,
+                           ProfileBuilder& profile)
     : pid_(pid),
       whole_(whole),
       options_(options),
       limits_(context.limits),
       locator_(locator),
+      modules_(modules),
       processor_(processor),
       profile_(profile),
       memory_(pid) {}
@@ -116,6 +118,7 @@ bool ProcessState::first_thread_changed() {
 
 void ProcessState::forget_python() {
   known_phases_.clear();
+  seen_phases_.clear();
   phases_.reset();
   codes_.reset();
   python_.reset();
@@ -126,6 +129,7 @@ void ProcessState::use_agent(const std::byte* phases) {
   agent_phases_ = phases;
   phases_.reset();
   known_phases_.clear();
+  seen_phases_.clear();
   next_look_ = {};
 }
 
@@ -178,7 +182,11 @@ ProcessState::Thread& ProcessState::add_thread(pid_t tid) {
   if (name.empty() && thread.alone != 0)
     return thread;
   thread.main = tid == pid_;
-  if (name.empty())
+  std::string given =
+      phases_ && !thread.main ? phases_->thread_name(tid) : std::string();
+  if (!given.empty())
+    name = std::move(given);
+  else if (name.empty())
     name = first_name_;
   else if (thread.main)
     first_name_ = name;
@@ -211,32 +219,38 @@ void ProcessState::open_phases() {
     phases_.emplace(*std::move(table));
 }
 
-std::uint32_t ProcessState::phase_of(pid_t tid) {
+std::uint32_t ProcessState::phase_of(pid_t tid, const Runs& runs) {
   if (!phases_)
     return inherited_phase_;
-  return phase_number(phases_->phases(tid));
+  return phase_number(phases_->phases(tid), runs);
 }
 
-std::uint32_t ProcessState::phase_number(
-    std::span<const std::uint32_t> inside) {
+std::uint32_t ProcessState::phase_number(std::span<const std::uint32_t> inside,
+                                         const Runs& runs) {
   if (inside.empty())
     return inherited_phase_;
   open_phases();
   if (!phases_)
     return inherited_phase_;
   std::vector<std::uint32_t> key = {inherited_phase_};
-  key.insert(key.end(), inside.begin(), inside.end());
-  const auto [known, fresh] =
-      known_phases_.try_emplace(std::move(key), inherited_phase_);
-  if (fresh)
-    for (const std::uint32_t phase : inside) {
-      const SeenPhase seen = phases_->seen(phase);
-      known->second =
-          profile_.phase({.parent = known->second,
-                          .name = profile_.text(seen.name),
-                          .frame_id = profile_.text(seen.frame_id)});
-    }
-  return known->second;
+  for (const std::uint32_t phase : inside) {
+    const auto [known, fresh] = seen_phases_.try_emplace(phase);
+    if (fresh)
+      known->second = phases_->seen(phase);
+    if (known->second.owner == 0 || !runs || runs(known->second.owner))
+      key.push_back(phase);
+  }
+  if (const auto known = known_phases_.find(key); known != known_phases_.end())
+    return known->second;
+  std::uint32_t number = inherited_phase_;
+  for (const std::uint32_t phase : std::span(key).subspan(1)) {
+    const SeenPhase& seen = seen_phases_.at(phase);
+    number = profile_.phase({.parent = number,
+                             .name = profile_.text(seen.name),
+                             .frame_id = profile_.text(seen.frame_id)});
+  }
+  known_phases_.emplace(std::move(key), number);
+  return number;
 }
 
 }  // namespace postflight

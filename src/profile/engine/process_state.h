@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "profile/engine/sample_counts.h"
 #include "profile/engine/shared_processor.h"
 #include "profile/log/profile.h"
+#include "profile/native/unwinder.h"
 #include "profile/phase/table.h"
 #include "profile/process/memory.h"
 #include "profile/python/code_reader.h"
@@ -41,12 +43,13 @@ class ProcessState {
     bool python_ended = false;
   };
 
-  // `locator`, `processor` (of the thread that samples) and `profile` must
-  // outlive it. `whole`: the process was started while it was profiled, so all
-  // of its CPU time is part of the profile.
+  // `locator`, `modules`, `processor` (of the thread that samples) and
+  // `profile` must outlive it. `whole`: the process was started while it was
+  // profiled, so all of its CPU time is part of the profile.
   ProcessState(pid_t pid, bool whole, const SamplingOptions& options,
                const Context& context, PythonLocator& locator,
-               SharedProcessor& processor, ProfileBuilder& profile);
+               NativeModules& modules, SharedProcessor& processor,
+               ProfileBuilder& profile);
   ProcessState(const ProcessState&) = delete;
   ProcessState& operator=(const ProcessState&) = delete;
 
@@ -69,6 +72,7 @@ class ProcessState {
   const std::string& command() const { return command_line_; }
   const SamplingOptions& options() const { return options_; }
   SharedProcessor& processor() const { return processor_; }
+  NativeModules& modules() const { return modules_; }
   ProfileBuilder& profile() const { return profile_; }
   const Memory& memory() const { return memory_; }
   const std::optional<PythonRuntime>& python() const { return python_; }
@@ -82,10 +86,13 @@ class ProcessState {
   const Thread& thread(pid_t tid);
 
   // The number in the profile of the phase a thread is in; with `tid` 0, of
-  // any thread that is in one. The inherited phase if it is in none.
-  std::uint32_t phase_of(pid_t tid);
+  // any thread that is in one. The inherited phase if it is in none. A phase of
+  // a generator counts only if `runs` says that its code is on the stack.
+  using Runs = std::function<bool(std::uint64_t code)>;
+  std::uint32_t phase_of(pid_t tid, const Runs& runs = {});
   // Of phases as PhaseTableReader numbers them, the outermost first.
-  std::uint32_t phase_number(std::span<const std::uint32_t> inside);
+  std::uint32_t phase_number(std::span<const std::uint32_t> inside,
+                             const Runs& runs = {});
   // A process outside phases of its own is in those of its parent.
   void inherit_phase(std::uint32_t phase) { inherited_phase_ = phase; }
 
@@ -104,6 +111,7 @@ class ProcessState {
   const SamplingOptions options_;
   const Limits limits_;
   PythonLocator& locator_;
+  NativeModules& modules_;
   SharedProcessor& processor_;
   ProfileBuilder& profile_;
   ProcessMemory memory_;
@@ -115,6 +123,7 @@ class ProcessState {
   std::optional<PhaseTableReader> phases_;
   // By the inherited phase and those inside it.
   std::map<std::vector<std::uint32_t>, std::uint32_t> known_phases_;
+  std::map<std::uint32_t, SeenPhase> seen_phases_;
   std::uint32_t inherited_phase_ = 0;
   const std::byte* agent_phases_ = nullptr;  // null: no agent
   std::optional<bool> foreign_;              // in another PID namespace

@@ -15,22 +15,24 @@
 namespace postflight {
 namespace {
 
-// Of the native stack: some hundred frames of the interpreter and below.
-constexpr std::size_t kStackCopy = 16 << 10;
+// Of the native stack at first; more once a stack was deeper.
+constexpr std::size_t kStackCopy = 64 << 10;
 // Between the last words of an agent and the end of its process.
 constexpr std::chrono::milliseconds kEnd{50};
 constexpr std::chrono::milliseconds kLookAtTimes{50};
 // From the start of a process to that of its interpreter.
-constexpr std::chrono::milliseconds kStart{100};
+constexpr std::chrono::milliseconds kInterpreterStart{100};
 
 }  // namespace
 
 SampledProcess::SampledProcess(pid_t pid, bool whole,
                                const SamplingOptions& options,
                                const Context& context, PythonLocator& locator,
+                               NativeModules& modules,
                                SharedProcessor& processor,
                                ProfileBuilder& profile)
-    : state_(pid, whole, options, context, locator, processor, profile),
+    : state_(pid, whole, options, context, locator, modules, processor,
+             profile),
       engine_(std::make_unique<ExternalEngine>(state_)) {
   if (whole)
     at_first_ = CpuTime{};
@@ -80,6 +82,8 @@ void SampledProcess::use_ring(AgentRing ring, const AgentClaim& claim,
     return;
   if (!state_.python())
     engine_->python_ended();
+  if (state_.options().native)
+    ring_->set_stack_bytes(kStackCopy);
   state_.use_agent(ring_->phases());
   if (parent != nullptr)
     state_.inherit(parent->state_);
@@ -151,7 +155,7 @@ bool SampledProcess::is_starting(Time now) const {
   if (state_.options().arena == nullptr || !state_.whole())
     return false;
   const bool waits = ring_ ? agent_runs_ && !ring_->has_begun() : true;
-  return waits && now - born_ < kStart;
+  return waits && now - born_ < kInterpreterStart;
 }
 
 bool SampledProcess::sample(Time now, std::vector<ProfileSample>& samples) {

@@ -22,11 +22,12 @@ class SampledProcess {
  public:
   using Time = ProcessState::Time;
 
-  // `locator`, `processor` (of the thread that samples) and `profile` must
-  // outlive it. `whole`: see ProcessState.
+  // `locator`, `modules`, `processor` (of the thread that samples) and
+  // `profile` must outlive it. `whole`: see ProcessState.
   SampledProcess(pid_t pid, bool whole, const SamplingOptions& options,
                  const Context& context, PythonLocator& locator,
-                 SharedProcessor& processor, ProfileBuilder& profile);
+                 NativeModules& modules, SharedProcessor& processor,
+                 ProfileBuilder& profile);
   SampledProcess(const SampledProcess&) = delete;
   SampledProcess& operator=(const SampledProcess&) = delete;
 

@@ -43,7 +43,8 @@ void SamplingLoop::add(pid_t pid, bool whole) {
   auto& process = processes_[pid];
   if (process == nullptr)
     process = std::make_unique<SampledProcess>(pid, whole, options_, context_,
-                                               locator_, processor_, profile_);
+                                               locator_, modules_, processor_,
+                                               profile_);
 }
 
 void SamplingLoop::look_for_children(Time now) {
@@ -203,6 +204,8 @@ void SamplingLoop::note_engine(const SampledProcess& process) {
   log_.note("engine", process.engine().title());
   if (!process.agent_trouble().empty())
     log_.note("engine_why", process.agent_trouble());
+  else if (options_.arena != nullptr)
+    log_.note("engine_why", "launched with the agent, and perf events work");
   engine_noted_ = true;
 }
 
@@ -222,7 +225,7 @@ void SamplingLoop::tick(Time now, nanoseconds passed) {
       python_ = version_text(known.second->python()->version);
       log_.note("python", python_);
     }
-    if (known.second->python())
+    if (known.second->python() || options_.native)
       note_engine(*known.second);
     if (!alive)
       gone.push_back(known.first);
@@ -344,8 +347,12 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
       break;
   }
   processor_.leave();
-  if (!engine_noted_)
+  if (!engine_noted_) {
     log_.note("engine", ExternalEngine::kTitle);
+    if (options_.arena != nullptr)
+      log_.note("engine_why",
+                "no Python ran; --native shows the frames of other programs");
+  }
   for (const auto& [pid, process] : processes_)
     note_process(*process);
   return save();

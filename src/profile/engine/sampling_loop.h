@@ -60,6 +60,7 @@ class SamplingLoop {
   ProfileLogWriter& log_;
   ProfileBuilder profile_;
   PythonLocator locator_;
+  NativeModules modules_;
   SharedProcessor processor_;
   std::map<pid_t, std::unique_ptr<SampledProcess>> processes_;
   struct Parent {

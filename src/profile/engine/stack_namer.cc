@@ -56,13 +56,13 @@ std::uint32_t StackNamer::name(const RawStack& stack, std::uint32_t below) {
 
 std::uint32_t merged_stack(const RawStack& python,
                            std::span<const std::uint64_t> native,
-                           NativeUnwinder& unwinder, CodeReader& codes,
+                           NativeUnwinder& unwinder, CodeReader* codes,
                            ProfileBuilder& profile) {
   std::vector<std::uint32_t> frames;  // the innermost first
   auto next = python.frames.begin();
   const auto take_run = [&](bool all) {
     while (next != python.frames.end()) {
-      frames.push_back(python_frame(*next, codes, profile));
+      frames.push_back(python_frame(*next, *codes, profile));
       const bool entered = next->entry;
       ++next;
       if (entered && !all)
@@ -80,7 +80,8 @@ std::uint32_t merged_stack(const RawStack& python,
     for (const NativeFrame& frame : here)
       frames.push_back(profile.frame({.kind = FrameKind::kNative,
                                       .name = profile.text(frame.function),
-                                      .file = profile.text(frame.library)}));
+                                      .file = profile.text(frame.file),
+                                      .line = frame.line}));
   }
   take_run(true);
   std::uint32_t node = 0;

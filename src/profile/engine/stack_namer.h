@@ -47,9 +47,10 @@ std::uint32_t marker(ProfileBuilder& profile, std::string_view name);
 // interpreter's loop, so each native frame of that loop is replaced by the
 // Python frames that it ran, up to the one that C called. `native` comes from
 // unwind(); if it ends early, the remaining Python frames are the outermost.
+// `codes` may be null if there are no Python frames.
 std::uint32_t merged_stack(const RawStack& python,
                            std::span<const std::uint64_t> native,
-                           NativeUnwinder& unwinder, CodeReader& codes,
+                           NativeUnwinder& unwinder, CodeReader* codes,
                            ProfileBuilder& profile);
 
 }  // namespace postflight

@@ -11,12 +11,52 @@ namespace {
 // A thread that waits for so large a part of its time, in percent, is idle.
 constexpr std::uint64_t kIdle = 95;
 
-enum class Origin : std::uint8_t { kUser, kInternal, kImport };
+enum class Origin : std::uint8_t { kUser, kInternal, kImport, kPlumbing };
+
+// Functions of CPython that only pass a call on.
+bool passes_calls_on(std::string_view name) {
+  for (const std::string_view prefix : {"_PyEval_",
+                                        "PyEval_",
+                                        "PyObject_Call",
+                                        "_PyObject_Call",
+                                        "_PyObject_MakeTpCall",
+                                        "PyObject_Vectorcall",
+                                        "_PyObject_Vectorcall",
+                                        "_PyObject_FastCall",
+                                        "_PyFunction_Vectorcall",
+                                        "_PyVectorcall",
+                                        "PyVectorcall_Call",
+                                        "cfunction_",
+                                        "method_vectorcall",
+                                        "slot_tp_",
+                                        "type_call",
+                                        "do_call_core",
+                                        "Py_BytesMain",
+                                        "Py_RunMain",
+                                        "pymain_",
+                                        "run_mod",
+                                        "run_eval_code_obj",
+                                        "pyrun_",
+                                        "_PyRun_",
+                                        "PyRun_",
+                                        "__libc_start",
+                                        "_start"})
+    if (name.starts_with(prefix))
+      return true;
+  return false;
+}
 
 Origin origin_of(const Profile& profile, const ProfileFrame& frame) {
   const std::string_view file = profile.texts[frame.file];
+  if (frame.kind == FrameKind::kNative)
+    return passes_calls_on(profile.texts[frame.name]) ? Origin::kPlumbing
+                                                      : Origin::kUser;
   if (frame.kind != FrameKind::kPython)
     return Origin::kUser;
+  // Ours.
+  if (file.ends_with("/postflight_phase.py") ||
+      file.ends_with("/sitecustomize.py"))
+    return Origin::kInternal;
   if (file.starts_with("<frozen importlib"))
     return Origin::kImport;
   if (file.starts_with("<frozen "))
@@ -118,6 +158,8 @@ class Folding {
       } else if (origin == Origin::kImport) {
         folded.imports = true;
         folded.stack = stack(folded.stack, import);
+      } else if (origin == Origin::kPlumbing && folded.stack != 0) {
+        // Time of its caller.
       } else if (origin == Origin::kUser || !folded.has_user) {
         folded.stack = stack(folded.stack, node.frame);
         folded.has_user = folded.has_user || (origin == Origin::kUser &&
@@ -127,7 +169,7 @@ class Folding {
     }
   }
 
-  // The main thread of a process is never one of them.
+  // The main thread of the program, of each rank, is never one of them.
   std::vector<bool> idle_threads() const {
     std::vector<std::uint64_t> all(from_.threads.size());
     std::vector<std::uint64_t> waiting(from_.threads.size());
@@ -136,10 +178,11 @@ class Folding {
       if (sample.flags.waiting)
         waiting[sample.thread] += sample.weight_ns;
     }
+    const std::vector<bool> main = main_threads(from_);
     std::vector<bool> idle;
     for (std::size_t i = 0; i < from_.threads.size(); ++i)
-      idle.push_back(from_.threads[i].pid != from_.threads[i].tid &&
-                     waiting[i] != 0 && waiting[i] / kIdle >= all[i] / 100);
+      idle.push_back(!main[i] && waiting[i] != 0 &&
+                     waiting[i] / kIdle >= all[i] / 100);
     return idle;
   }
 
@@ -150,6 +193,18 @@ class Folding {
 };
 
 }  // namespace
+
+std::vector<bool> main_threads(const Profile& profile) {
+  std::map<std::int32_t, pid_t> programs;
+  std::vector<bool> main;
+  for (const ProfileThread& thread : profile.threads) {
+    // The program is sampled first.
+    const pid_t program =
+        programs.try_emplace(thread.rank, thread.pid).first->second;
+    main.push_back(thread.pid == program && thread.tid == program);
+  }
+  return main;
+}
 
 FoldedProfile fold(const Profile& profile) {
   return Folding(profile).result();

@@ -26,6 +26,10 @@ struct FoldedProfile {
 // What the frame of an import is called.
 constexpr const char* kImportFrame = "import";
 
+// For each thread, whether it is the first of the program that was profiled;
+// there is one for each rank.
+std::vector<bool> main_threads(const Profile& profile);
+
 FoldedProfile fold(const Profile& profile);
 
 }  // namespace postflight

@@ -47,6 +47,10 @@ constexpr unsigned kUnreadableFlag = 8;
 constexpr unsigned kOutsideFlag = 16;
 constexpr unsigned kSystemFlag =
     32;  // a number follows: its time in the kernel
+constexpr unsigned kGilFlag = 64;
+constexpr unsigned kNoGilFlag = 128;
+constexpr unsigned kInterpreterFlag = 256;
+constexpr unsigned kLibraryFlag = 512;
 
 constexpr std::uint32_t log_checksum(Bytes bytes) {
   std::uint32_t hash = 2166136261U;
@@ -164,6 +168,10 @@ void ProfileLogWriter::sample(const ProfileSample& sample) {
   flags |= sample.flags.unreadable ? kUnreadableFlag : 0U;
   flags |= sample.flags.outside ? kOutsideFlag : 0U;
   flags |= sample.system_ns != 0 ? kSystemFlag : 0U;
+  flags |= sample.flags.gil ? kGilFlag : 0U;
+  flags |= sample.flags.no_gil ? kNoGilFlag : 0U;
+  flags |= sample.flags.interpreter ? kInterpreterFlag : 0U;
+  flags |= sample.flags.library ? kLibraryFlag : 0U;
   number(flags);
   if (sample.system_ns != 0)
     number(std::min(sample.system_ns, kMostSampleWeight));
@@ -350,7 +358,11 @@ class LogReader {
                     .torn = (flags & kTornFlag) != 0,
                     .cut = (flags & kCutFlag) != 0,
                     .unreadable = (flags & kUnreadableFlag) != 0,
-                    .outside = (flags & kOutsideFlag) != 0};
+                    .outside = (flags & kOutsideFlag) != 0,
+                    .gil = (flags & kGilFlag) != 0,
+                    .no_gil = (flags & kNoGilFlag) != 0,
+                    .interpreter = (flags & kInterpreterFlag) != 0,
+                    .library = (flags & kLibraryFlag) != 0};
     if ((flags & kSystemFlag) != 0)
       sample.system_ns = TRY(number(cursor));
     if (sample.system_ns > sample.weight_ns)

@@ -60,6 +60,11 @@ struct SampleFlags {
   bool cut = false;         // truncated: only the inner frames are known
   bool unreadable = false;  // no frames are known
   bool outside = false;     // from outside, as the agent had no chance to
+  // Where neither is set, it is not known.
+  bool gil = false;  // the thread holds the GIL
+  bool no_gil = false;
+  bool interpreter = false;  // it runs the interpreter's own code
+  bool library = false;      // it runs other native code
 
   bool operator==(const SampleFlags&) const = default;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -96,6 +98,35 @@ std::string name_of(Dwarf_Die& entry) {
   return name == nullptr ? "?" : name;
 }
 
+using Place = std::pair<std::string, std::uint32_t>;
+
+// Where an inlined function was called.
+Place call_of(Dwarf_Die& entry, Dwarf_Die& unit) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0;
+  Dwarf_Word line = 0;
+  if (::dwarf_formudata(::dwarf_attr(&entry, DW_AT_call_line, &attribute),
+                        &line) != 0 ||
+      ::dwarf_formudata(::dwarf_attr(&entry, DW_AT_call_file, &attribute),
+                        &file) != 0)
+    return {};
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  if (::dwarf_getsrcfiles(&unit, &files, &count) != 0 || file >= count)
+    return {};
+  const char* const name = ::dwarf_filesrc(files, file, nullptr, nullptr);
+  return {name == nullptr ? "" : name, static_cast<std::uint32_t>(line)};
+}
+
+Place line_at(Dwarf_Die& unit, std::uint64_t address) {
+  Dwarf_Line* const row = ::dwarf_getsrc_die(&unit, address);
+  int line = 0;
+  if (row == nullptr || ::dwarf_lineno(row, &line) != 0 || line < 0)
+    return {};
+  const char* const name = ::dwarf_linesrc(row, nullptr, nullptr);
+  return {name == nullptr ? "" : name, static_cast<std::uint32_t>(line)};
+}
+
 }  // namespace
 
 struct DebugInfo::Handles {
@@ -171,27 +202,34 @@ void DebugInfo::list_units() {
   std::ranges::sort(units_, {}, &Unit::start);
 }
 
-std::vector<std::string> DebugInfo::inlined_at(std::uint64_t address) {
+std::vector<SourcePlace> DebugInfo::places_at(std::uint64_t address) {
   if (handles_ == nullptr)
     read();
-  std::vector<std::string> names;
+  std::vector<SourcePlace> places;
   const auto after =
       std::ranges::upper_bound(units_, address, {}, &Unit::start);
   if (after == units_.begin() || address >= std::prev(after)->end)
-    return names;
+    return places;
   Dwarf_Die unit;
   if (::dwarf_offdie(handles_->dwarf, std::prev(after)->offset, &unit) ==
       nullptr)
-    return names;
+    return places;
   Search search(address);
   std::optional<Dwarf_Die> entry = search.function(unit);
+  if (!entry)
+    return places;
+  // From the outermost in, each with the place of the call to the next.
+  places.push_back({.function = name_of(*entry)});
   for (std::size_t depth = 0; entry && depth < kMostInlined; ++depth) {
     entry = search.part(*entry);
-    if (entry && ::dwarf_tag(&*entry) == DW_TAG_inlined_subroutine)
-      names.push_back(name_of(*entry));
+    if (!entry || ::dwarf_tag(&*entry) != DW_TAG_inlined_subroutine)
+      continue;
+    std::tie(places.back().file, places.back().line) = call_of(*entry, unit);
+    places.push_back({.function = name_of(*entry)});
   }
-  std::ranges::reverse(names);
-  return names;
+  std::tie(places.back().file, places.back().line) = line_at(unit, address);
+  std::ranges::reverse(places);
+  return places;
 }
 
 }  // namespace postflight

@@ -9,8 +9,16 @@
 
 namespace postflight {
 
-// Inlined functions according to the debug information (DWARF) of a program or
-// library, read by elfutils. Opening it is slow, so that happens at first use.
+// A function and the line in it that runs, or calls the next inner one.
+struct SourcePlace {
+  std::string function = {};  // mangled
+  std::string file = {};      // empty: not known
+  std::uint32_t line = 0;     // 0: not known
+};
+
+// Functions and lines according to the debug information (DWARF) of a program
+// or library, read by elfutils. Opening it is slow, so that happens at first
+// use.
 class DebugInfo {
  public:
   // Null if there is no such file.
@@ -22,10 +30,9 @@ class DebugInfo {
   DebugInfo& operator=(const DebugInfo&) = delete;
   ~DebugInfo();
 
-  // The mangled names of the functions inlined at an address (before
-  // relocation), the innermost first, without the function that contains them.
-  // Empty if nothing is known.
-  std::vector<std::string> inlined_at(std::uint64_t address);
+  // The functions inlined at an address (before relocation), the innermost
+  // first, and then the function that contains them. Empty if nothing is known.
+  std::vector<SourcePlace> places_at(std::uint64_t address);
 
  private:
   struct Handles;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <cxxabi.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 
@@ -84,12 +85,47 @@ std::string NativeModule::function(std::uint64_t address) const {
   return demangled(function.name);
 }
 
-std::vector<std::string> NativeModule::inlined(std::uint64_t address) {
-  std::vector<std::string> names;
-  if (debug_info_ != nullptr)
-    for (const std::string& name : debug_info_->inlined_at(address))
-      names.push_back(demangled(name));
-  return names;
+std::vector<SourcePlace> NativeModule::places(std::uint64_t address) {
+  if (debug_info_ == nullptr)
+    return {};
+  std::vector<SourcePlace> places = debug_info_->places_at(address);
+  for (SourcePlace& place : places)
+    place.function = demangled(place.function);
+  return places;
+}
+
+const std::vector<NativeFrame>& NativeModule::frames(std::uint64_t address) {
+  const auto [known, fresh] = frames_.try_emplace(address);
+  std::vector<NativeFrame>& frames = known->second;
+  if (!fresh)
+    return frames;
+  for (SourcePlace& place : places(address))
+    frames.push_back({.function = std::move(place.function),
+                      .file = place.file.empty() ? name_ : place.file,
+                      .line = place.line});
+  if (frames.empty())
+    frames.push_back({.function = {}, .file = name_});
+  // A function without a name gets that of its library and its address.
+  std::string name = function(address);
+  if (name.empty())
+    name = fmt::format("{}+{:#x}", name_,
+                       table_.function_start(address).value_or(address));
+  frames.back().function = std::move(name);
+  return frames;
+}
+
+NativeModule* NativeModules::find(pid_t pid, const Mapping& mapping) {
+  const std::string path = path_inside(pid, mapping);
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0)
+    return nullptr;
+  const auto [known, fresh] =
+      modules_.try_emplace({status.st_dev, status.st_ino,
+                            static_cast<std::uint64_t>(status.st_mtim.tv_sec)});
+  if (fresh)
+    if (auto module = NativeModule::open(path, file_part(mapping.path)))
+      known->second = *std::move(module);
+  return known->second.get();
 }
 
 void NativeUnwinder::refresh() {
@@ -102,23 +138,15 @@ void NativeUnwinder::refresh() {
   for (const Mapping& mapping : *mappings) {
     if (!mapping.executable || mapping.path.empty())
       continue;
-    auto known = modules_.find(mapping.path);
-    if (known == modules_.end()) {
-      Result<std::unique_ptr<NativeModule>> module = NativeModule::open(
-          path_inside(pid_, mapping), file_part(mapping.path));
-      known =
-          modules_.emplace(mapping.path, module ? *std::move(module) : nullptr)
-              .first;
-    }
-    if (known->second == nullptr)
+    NativeModule* const module = modules_.find(pid_, mapping);
+    if (module == nullptr)
       continue;
-    const auto pages = known->second->image().segment_pages();
+    const auto pages = module->image().segment_pages();
     if (const auto page = pages.find(mapping.offset); page != pages.end())
-      placed_.push_back({mapping.start, mapping.end,
-                         mapping.start - page->second, known->second.get()});
+      placed_.push_back(
+          {mapping.start, mapping.end, mapping.start - page->second, module});
   }
   rows_.clear();
-  frames_.clear();
 }
 
 const NativeUnwinder::Placed* NativeUnwinder::find(std::uint64_t address) {
@@ -203,25 +231,13 @@ NativeStack NativeUnwinder::unwind(RegisterValues values, Bytes stack) {
 }
 
 const std::vector<NativeFrame>& NativeUnwinder::frames(std::uint64_t address) {
-  if (const auto known = frames_.find(address); known != frames_.end())
-    return known->second;
-  std::vector<NativeFrame> frames;
-  if (const Placed* const placed = find(address)) {
-    const std::uint64_t inside = address - placed->bias;
-    const std::string& library = placed->module->name();
-    for (std::string& function : placed->module->inlined(inside))
-      frames.push_back({std::move(function), library});
-    std::string function = placed->module->function(inside);
-    // A function without a name gets that of its library and its address.
-    if (function.empty())
-      function = fmt::format(
-          "{}+{:#x}", library,
-          placed->module->table().function_start(inside).value_or(inside));
-    frames.push_back({std::move(function), library});
-  } else {
-    frames.push_back({fmt::format("{:#x}", address), {}});
-  }
-  return frames_.emplace(address, std::move(frames)).first->second;
+  if (const Placed* const placed = find(address))
+    return placed->module->frames(address - placed->bias);
+  const auto [known, fresh] = unknown_.try_emplace(address);
+  if (fresh)
+    known->second.push_back(
+        {.function = fmt::format("{:#x}", address), .file = {}});
+  return known->second;
 }
 
 }  // namespace postflight

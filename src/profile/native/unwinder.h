@@ -21,6 +21,12 @@
 
 namespace postflight {
 
+struct NativeFrame {
+  std::string function;    // or "library+0x123"
+  std::string file;        // or library
+  std::uint32_t line = 0;  // 0: not known
+};
+
 // The code of a program or library.
 class NativeModule {
  public:
@@ -32,15 +38,16 @@ class NativeModule {
   // The demangled name of the function at an address (before relocation), from
   // the debug file if one is installed. Empty if not known.
   std::string function(std::uint64_t address) const;
-  // The demangled names of the functions inlined there, the innermost first;
-  // empty without debug information.
-  std::vector<std::string> inlined(std::uint64_t address);
+  // Those inlined there, the innermost first, then the function itself.
+  const std::vector<NativeFrame>& frames(std::uint64_t address);
   const ElfImage& image() const { return image_; }
 
   NativeModule(MappedFile file, ElfImage image, std::string name);
 
  private:
   void add_debug_file();
+  // See DebugInfo; the names are demangled. Empty without debug information.
+  std::vector<SourcePlace> places(std::uint64_t address);
 
   MappedFile file_;
   std::optional<MappedFile> debug_file_;
@@ -48,17 +55,26 @@ class NativeModule {
   UnwindTable table_;
   std::vector<ElfFunction> functions_;
   std::unique_ptr<DebugInfo> debug_info_;
+  std::map<std::uint64_t, std::vector<NativeFrame>> frames_;
   std::string name_;
+};
+
+// The programs and libraries that processes run, each opened once.
+class NativeModules {
+ public:
+  // The file behind a mapping of a process; null if it cannot be read.
+  NativeModule* find(pid_t pid, const Mapping& mapping);
+
+ private:
+  // By device, inode and time of change: processes may have different files of
+  // the same name.
+  std::map<std::array<std::uint64_t, 3>, std::unique_ptr<NativeModule>>
+      modules_;
 };
 
 // The values of registers by DWARF's numbers; empty: unknown.
 using RegisterValues =
     std::array<std::optional<std::uint64_t>, kUnwindRegisters>;
-
-struct NativeFrame {
-  std::string function;  // or "library+0x123"
-  std::string library;
-};
 
 struct NativeStack {
   std::vector<std::uint64_t> frames;  // return addresses, the innermost first
@@ -68,7 +84,9 @@ struct NativeStack {
 // Unwinds native stacks of a process from copies of their memory.
 class NativeUnwinder {
  public:
-  explicit NativeUnwinder(pid_t pid) : pid_(pid) {}
+  // `modules` must outlive it.
+  NativeUnwinder(pid_t pid, NativeModules& modules)
+      : pid_(pid), modules_(modules) {}
 
   // Return addresses, the innermost first, as far as the copy and the tables
   // reach. `registers` are rip, rsp, rbp, rbx, r12 to r15; the copy starts at
@@ -94,9 +112,9 @@ class NativeUnwinder {
   void refresh();
 
   pid_t pid_;
-  std::map<std::string, std::unique_ptr<NativeModule>> modules_;
+  NativeModules& modules_;
   std::vector<Placed> placed_;
-  std::map<std::uint64_t, std::vector<NativeFrame>> frames_;
+  std::map<std::uint64_t, std::vector<NativeFrame>> unknown_;
   std::map<std::uint64_t, std::optional<UnwindRow>> rows_;
   int refreshes_ = 0;
 };

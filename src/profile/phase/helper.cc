@@ -18,16 +18,16 @@ constexpr std::string_view kModule =
         ...
 
 Without a profiler it costs next to nothing. Phases nest and belong to the
-thread that enters them.
+thread, asyncio task or generator that enters them.
 """
-import contextlib
-import mmap
+import _thread
+import contextvars
 import os
 import struct
-import threading
+import sys
 
-_SLOTS, _DEEPEST, _NAMES_BYTES, _HEADER = 512, 29, 256 << 10, 64
-_SLOT_BYTES = 4 * (3 + _DEEPEST)
+_SLOTS, _DEEPEST, _NAMES_BYTES, _HEADER = 512, 28, 256 << 10, 64
+_SLOT_BYTES = 4 * (4 + _DEEPEST)
 _NAMES = _HEADER + _SLOTS * _SLOT_BYTES
 _word = struct.Struct("<I")
 
@@ -38,7 +38,8 @@ _SLOT_PHASES, _SLOT_DATA = 4096, 4096 + (_NAMES + _NAMES_BYTES + 4095 & ~4095)
 
 
 def _in_slot():
-    """The table in the slot that this process's agent has claimed."""
+    """File and offset of the table in the slot that this process's agent has
+    claimed."""
     parts = os.environ.get("POSTFLIGHT_AGENT", "").split(":")
     if len(parts) < 3:
         return None
@@ -64,8 +65,7 @@ def _in_slot():
                 found = claim, at
         if found is None:
             return None
-        return mmap.mmap(file, _NAMES + _NAMES_BYTES,
-                         offset=found[1] + _SLOT_PHASES)
+        return parts[2], found[1] + _SLOT_PHASES
     finally:
         os.close(file)
 
@@ -76,82 +76,128 @@ def _in_file(folder):
     try:
         # Allocate it now, as writing to a hole fails when the disk is full.
         os.posix_fallocate(file, 0, _NAMES + _NAMES_BYTES)
-        return mmap.mmap(file, _NAMES + _NAMES_BYTES)
     finally:
         os.close(file)
+    return path, 0
+
+
+class _File:
+    """Is open only while it is written to, so that the program never sees its
+    descriptor, and cannot close it."""
+
+    def __init__(self, path, start):
+        self.path, self.start = path, start
+
+    def __enter__(self):
+        self.number = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        return self
+
+    def __exit__(self, *error):
+        os.close(self.number)
+
+    def write(self, at, layout, *values):
+        self.bytes(at, struct.pack(layout, *values))
+
+    def bytes(self, at, bytes):
+        os.pwrite(self.number, bytes, self.start + at)
 
 
 class _Table:
     def __init__(self, folder):
         self.pid = os.getpid()
-        self.lock = threading.Lock()
-        self.names = {}
-        self.slots = {}
+        # A signal handler may enter a phase while its thread changes one.
+        self.lock = _thread.RLock()
+        self.offsets = {}
+        self.slots = {}  # of threads that are alive
+        self.ended = {}  # of threads that have ended, the oldest first
+        self.shown = {}  # of each thread: its phases and its name
+        self.versions = []  # of the slots ever used
         self.used = 4
         try:
-            self.memory = _in_slot()
+            place = _in_slot()
         except Exception:
-            self.memory = None
-        if self.memory is None:
-            self.memory = _in_file(folder)
-        # An existing table is from before this process called exec.
-        self.memory[:_NAMES] = bytes(_NAMES)
-        struct.pack_into("<III", self.memory, 8, _SLOTS, _NAMES_BYTES, 4)
-        self.memory[:8] = b"PFPHASE\x01"
+            place = None
+        self.place = place or _in_file(folder)
+        with _File(*self.place) as file:
+            # An existing table is from before this process called exec.
+            file.bytes(0, bytes(_NAMES))
+            file.write(8, "<III", _SLOTS, _NAMES_BYTES, 4)
+            file.bytes(0, b"PFPHASE\x02")
 
-    def offset(self, name, frame_id):
-        key = (name, frame_id)
-        at = self.names.get(key)
+    def offset(self, name, frame_id, owner):
+        key = (name, frame_id, owner)
+        at = self.offsets.get(key)
         if at is None:
             parts = [str(part).encode("utf-8", "surrogatepass")[:200]
-                     for part in key]
-            size = 4 + len(parts[0]) + len(parts[1])
+                     for part in (name, frame_id)]
+            size = 12 + len(parts[0]) + len(parts[1])
             at = self.used
             if at + size > _NAMES_BYTES:
                 at = 0
             else:
-                start = _NAMES + at
-                struct.pack_into("<HH", self.memory, start, len(parts[0]),
-                                 len(parts[1]))
-                self.memory[start + 4:start + size] = parts[0] + parts[1]
-                self.used = (at + size + 3) & ~3
-                _word.pack_into(self.memory, 16, self.used)
-            self.names[key] = at
+                with _File(*self.place) as file:
+                    file.bytes(_NAMES + at, struct.pack(
+                        "<HHQ", len(parts[0]), len(parts[1]), owner)
+                        + parts[0] + parts[1])
+                    self.used = (at + size + 3) & ~3
+                    file.write(16, "<I", self.used)
+            self.offsets[key] = at
         return at
 
-    def show(self, slot, tid, inside):
-        at = _HEADER + slot * _SLOT_BYTES
-        version = _word.unpack_from(self.memory, at + 4)[0]
-        _word.pack_into(self.memory, at + 4, version + 1 & 0xffffffff)
-        _word.pack_into(self.memory, at, tid if inside else 0)
-        shown = inside[:_DEEPEST]
-        struct.pack_into("<I%dI" % len(shown), self.memory, at + 8, len(shown),
-                         *shown)
-        _word.pack_into(self.memory, at + 4, version + 2 & 0xffffffff)
+    def slot(self, tid, file):
+        slot = self.slots.get(tid)
+        if slot is None:
+            slot = self.ended.pop(tid, None)
+            if slot is None and len(self.ended) > _KEPT:
+                slot = self.ended.pop(next(iter(self.ended)))
+            if slot is None:
+                slot = len(self.versions)
+                if slot == _SLOTS:
+                    return None
+                self.versions.append(0)
+                file.write(20, "<I", slot + 1)
+            self.slots[tid] = slot
+        return slot
 
-    def change(self, tid, name=None, frame_id=""):
-        with self.lock:
-            slot, inside = self.slots.get(tid) or (None, [])
-            if slot is None and name is not None:
-                taken = {other for other, _ in self.slots.values()}
-                slot = next((free for free in range(_SLOTS)
-                             if free not in taken), -1)
-                self.slots[tid] = slot, inside
-                _word.pack_into(self.memory, 20, max(
-                    slot + 1, _word.unpack_from(self.memory, 20)[0]))
-            if name is None:
-                if inside:
-                    inside.pop()
+    def show(self, tid, inside, name=None):
+        """Name 0: none; by default the one that is shown."""
+        shown = self.shown.get(tid, ((), 0))
+        now = (inside, shown[1] if name is None else name)
+        if now == shown:
+            return
+        with self.lock, _File(*self.place) as file:
+            slot = self.slot(tid, file)
+            if slot is None:
+                return
+            at = _HEADER + slot * _SLOT_BYTES
+            gone = now == ((), 0)
+            self.versions[slot] += 1
+            file.write(at, "<II", 0 if gone else tid, self.versions[slot])
+            phases = inside[:_DEEPEST]
+            file.write(at + 8, "<%dI" % (2 + _DEEPEST), len(phases), *phases,
+                       *[0] * (_DEEPEST - len(phases)), now[1])
+            self.versions[slot] = self.versions[slot] + 1 & 0xffffffff
+            file.write(at + 4, "<I", self.versions[slot])
+            if gone:
+                self.shown.pop(tid, None)
+                self.ended[tid] = self.slots.pop(tid)
             else:
-                inside.append(self.offset(name, frame_id))
-            if slot is not None and slot >= 0:
-                self.show(slot, tid, inside)
-            if not inside:
-                self.slots.pop(tid, None)
+                self.shown[tid] = now
+
+    def end_thread(self, tid):
+        """Samples of it may still be on their way, so its slot stays."""
+        with self.lock:
+            self.shown.pop(tid, None)
+            if tid in self.slots:
+                self.ended[tid] = self.slots.pop(tid)
 
 
+_KEPT = 64  # slots of threads that have ended
 _table = None
-_making = threading.Lock()
+_making = _thread.allocate_lock()
+# The phases of a context: (table, thread, offsets of their names).
+_inside = contextvars.ContextVar("postflight_phases", default=None)
+_watching = False
 
 
 def _current():
@@ -168,40 +214,161 @@ def _current():
 
 
 def _after_fork():
-    global _making
-    _making = threading.Lock()
+    global _making, _table
+    _making = _thread.allocate_lock()
+    _table = None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _begin(name, frame_id):
+def _phases(table, tid, inside):
+    """Of a context, which may be another thread's or from before a fork."""
+    if inside is None or inside[0] is not table or inside[1] != tid:
+        return ()
+    return inside[2]
+
+
+def _watch_tasks():
+    """Shows the phases of each asyncio task while it runs."""
+    global _watching
+    events = sys.modules.get("asyncio.events")
+    if _watching or events is None:
+        return
+    _watching = True
+    run = events.Handle._run
+
+    def _run(self):
+        table = _table
+        if table is None:
+            return run(self)
+        tid = _thread.get_native_id()
+        table.show(tid, _phases(table, tid, self._context.get(_inside)))
+        try:
+            return run(self)
+        finally:
+            table.show(tid, _phases(table, tid, _inside.get()))
+
+    events.Handle._run = _run
+
+
+_GENERATOR = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
+
+
+def _owner():
+    """The code of the generator that enters a phase, which is left whenever the
+    generator is; 0 if it is entered for somebody else."""
+    frame = sys._getframe(3)
+    name = getattr(sys.modules.get("contextlib"), "__file__", None)
+    while frame is not None:
+        caller = frame.f_back
+        if frame.f_code.co_filename != name and (
+                caller is None or caller.f_code.co_filename != name
+                or not frame.f_code.co_flags & _GENERATOR):
+            break
+        frame = caller
+    if frame is None or not frame.f_code.co_flags & _GENERATOR:
+        return 0
+    return id(frame.f_code)
+
+
+def _begin(name, frame_id, owner=None):
     try:
         table = _current()
-        if table is not None:
-            table.change(threading.get_native_id(), name, frame_id)
-        return table
+        if table is None:
+            return None
+        tid = _thread.get_native_id()
+        with table.lock:
+            at = table.offset(name, frame_id,
+                              _owner() if owner is None else owner)
+            phases = _phases(table, tid, _inside.get()) + (at,)
+            _inside.set((table, tid, phases))
+            table.show(tid, phases)
+        _watch_tasks()
+        return table, at
     except Exception:
         return None
 
 
-def _end(table):
+def _end(begun):
     try:
-        if table is not None and table is _table and table.pid == os.getpid():
-            table.change(threading.get_native_id())
+        if begun is None or begun[0] is not _table:
+            return
+        table, at = begun
+        tid = _thread.get_native_id()
+        with table.lock:
+            phases = _phases(table, tid, _inside.get())
+            # A generator may end after phases that began in it.
+            for i in range(len(phases) - 1, -1, -1):
+                if phases[i] == at:
+                    phases = phases[:i] + phases[i + 1:]
+                    break
+            _inside.set((table, tid, phases))
+            table.show(tid, phases)
     except Exception:
         pass
 
 
-@contextlib.contextmanager
-def phase(name, frame_id=""):
+class phase:
     """A phase that lasts until the end of the block; also a decorator."""
-    table = _begin(name, frame_id)
+
+    def __init__(self, name, frame_id=""):
+        self._what = name, frame_id
+        self._begun = []
+
+    def __enter__(self):
+        self._begun.append(_begin(*self._what))
+        return self
+
+    def __exit__(self, *error):
+        _end(self._begun.pop())
+
+    def __call__(self, function):
+        from functools import wraps
+        what = self._what
+        code = getattr(function, "__code__", None)
+        flags = getattr(code, "co_flags", 0)
+        if flags & 0x80:  # CO_COROUTINE
+            @wraps(function)
+            async def inside(*arguments, **keywords):
+                with phase(*what):
+                    return await function(*arguments, **keywords)
+        elif flags & 0x20:  # CO_GENERATOR
+            @wraps(function)
+            def inside(*arguments, **keywords):
+                begun = _begin(*what, id(code))
+                try:
+                    return (yield from function(*arguments, **keywords))
+                finally:
+                    _end(begun)
+        else:
+            @wraps(function)
+            def inside(*arguments, **keywords):
+                with phase(*what):
+                    return function(*arguments, **keywords)
+        return inside
+
+
+def begin_thread(name):
+    """The calling thread, called so, has begun."""
     try:
-        yield
-    finally:
-        _end(table)
+        table = _current()
+        if table is not None:
+            with table.lock:
+                tid = _thread.get_native_id()
+                table.end_thread(tid)
+                table.show(tid, (), table.offset(name, "", 0))
+    except Exception:
+        pass
+
+
+def end_thread():
+    try:
+        if _table is not None:
+            _table.end_thread(_thread.get_native_id())
+    except Exception:
+        pass
 
 
 class TorchProfiler:
@@ -241,41 +408,78 @@ def enable_torch(hook):
 
 // Python imports a module of this name (sitecustomize) when it starts. This one
 // then imports the one that it hides.
-constexpr std::string_view kStart = R"py(import os
+constexpr std::string_view kSite = R"py(import os
 import sys
 
 
-class _TorchFinder:
-    """Waits for torch's hook to be imported."""
+def _watch_torch(module):
+    import postflight_phase
+    postflight_phase.enable_torch(module.StrobelightCompileTimeProfiler)
 
-    name = "torch._strobelight.compile_time_profiler"
+
+def _watch_threads(threading):
+    """Tells the profiler what Python calls its threads."""
+    kind = threading.Thread
+    begin, end = kind._set_native_id, kind._delete
+
+    def _set_native_id(self):
+        begin(self)
+        # Not those of processes, which have names of their own.
+        if self._native_id != os.getpid():
+            try:
+                import postflight_phase
+                postflight_phase.begin_thread(self._name)
+            except Exception:
+                pass
+
+    def _delete(self):
+        end(self)
+        phases = sys.modules.get("postflight_phase")
+        if phases is not None:
+            phases.end_thread()
+
+    kind._set_native_id, kind._delete = _set_native_id, _delete
+
+
+class _Finder:
+    """Waits for modules to be imported."""
+
+    def __init__(self, waiting):
+        self.waiting = waiting
 
     def find_spec(self, name, path=None, target=None):
-        if name != self.name:
+        watch = self.waiting.pop(name, None)
+        if watch is None:
             return None
         from importlib.machinery import PathFinder
-        sys.meta_path.remove(self)
+        if not self.waiting:
+            sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
             return spec
         run = spec.loader.exec_module
 
-        def run_and_enable(module):
+        def run_and_watch(module):
             run(module)
             try:
-                import postflight_phase
-                postflight_phase.enable_torch(
-                    module.StrobelightCompileTimeProfiler)
+                watch(module)
             except Exception:
                 pass
 
-        spec.loader.exec_module = run_and_enable
+        spec.loader.exec_module = run_and_watch
         return spec
 
 
 _here = os.path.dirname(os.path.abspath(__file__))
+_waiting = {"threading": _watch_threads}
 if os.environ.get("POSTFLIGHT_TORCH", "1") != "0":
-    sys.meta_path.insert(0, _TorchFinder())
+    _waiting["torch._strobelight.compile_time_profiler"] = _watch_torch
+if "threading" in sys.modules:
+    try:
+        _waiting.pop("threading")(sys.modules["threading"])
+    except Exception:
+        pass
+sys.meta_path.insert(0, _Finder(_waiting))
 _ours = sys.modules.pop("sitecustomize", None)
 _path, sys.path[:] = list(sys.path), [
     place for place in sys.path if os.path.abspath(place) != _here]
@@ -302,7 +506,7 @@ Result<> write_file(const std::filesystem::path& path, std::string_view text) {
 Result<std::vector<std::string>> install_phase_helper(
     const std::filesystem::path& folder, const Environment& environment) {
   TRY(write_file(folder / "postflight_phase.py", kModule));
-  TRY(write_file(folder / "sitecustomize.py", kStart));
+  TRY(write_file(folder / "sitecustomize.py", kSite));
   std::string path = folder.native();
   if (const auto before = environment("PYTHONPATH"); before && !before->empty())
     path += ":" + *before;

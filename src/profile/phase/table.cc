@@ -20,7 +20,7 @@ namespace {
 
 using Table = PhaseTableLayout;
 
-constexpr std::string_view kMagic{"PFPHASE\x01", 8};
+constexpr std::string_view kMagic{"PFPHASE\x02", 8};
 constexpr std::size_t kUsedOffset = Table::kUsedBytesOffset;
 constexpr std::size_t kNamesOffset = Table::kNamesOffset;
 constexpr std::uint32_t kNoSlot = ~0U;
@@ -94,7 +94,7 @@ std::uint32_t PhaseTable::name_offset(std::string_view name,
   if (!fresh)
     return known->second;
   const std::uint32_t at = word(kUsedOffset).load();
-  const std::size_t size = 4 + name.size() + frame_id.size();
+  const std::size_t size = Table::kTextOffset + name.size() + frame_id.size();
   if (at + size > Table::kNamesBytes)
     return 0;
   std::byte* const to = memory_ + kNamesOffset + at;
@@ -102,8 +102,10 @@ std::uint32_t PhaseTable::name_offset(std::string_view name,
       static_cast<std::uint16_t>(name.size()),
       static_cast<std::uint16_t>(frame_id.size())};
   std::memcpy(to, sizes.data(), 4);
-  std::ranges::copy(as_bytes(name), to + 4);
-  std::ranges::copy(as_bytes(frame_id), to + 4 + name.size());
+  std::memset(to + 4, 0, 8);
+  std::byte* const text = to + Table::kTextOffset;
+  std::ranges::copy(as_bytes(name), text);
+  std::ranges::copy(as_bytes(frame_id), text + name.size());
   word(kUsedOffset).store(at + static_cast<std::uint32_t>((size + 3) & ~3ULL));
   known->second = at;
   return at;
@@ -217,6 +219,8 @@ std::vector<std::uint32_t> PhaseTableReader::phases(pid_t tid) const {
     const std::uint32_t before = load(memory_, at + 4);
     const std::uint32_t depth =
         std::min(load(memory_, at + 8), Table::kMostPhases);
+    if (tid == 0 && depth == 0)
+      continue;
     for (std::uint32_t i = 0; i < depth; ++i)
       found.push_back(load(memory_, at + 12 + std::size_t{4} * i));
     if (before % 2 != 0 || load(memory_, at + 4) != before ||
@@ -229,15 +233,34 @@ std::vector<std::uint32_t> PhaseTableReader::phases(pid_t tid) const {
 
 SeenPhase PhaseTableReader::seen(std::uint32_t phase) const {
   constexpr std::size_t kNamesEnd = Table::kNamesBytes;
-  if (phase == 0 || phase % 4 != 0 || phase + std::size_t{4} > kNamesEnd)
+  constexpr std::size_t kText = Table::kTextOffset;
+  if (phase == 0 || phase % 4 != 0 || phase + kText > kNamesEnd)
     return {.name = "?", .frame_id = ""};
   const std::byte* const at = memory_ + kNamesOffset + phase;
   const std::size_t name = load_little_endian<std::uint16_t>(at);
   const std::size_t frame_id = load_little_endian<std::uint16_t>(at + 2);
-  if (phase + 4 + name + frame_id > kNamesEnd)
+  if (phase + kText + name + frame_id > kNamesEnd)
     return {.name = "?", .frame_id = ""};
-  return {.name = std::string(as_text({at + 4, name})),
-          .frame_id = std::string(as_text({at + 4 + name, frame_id}))};
+  return {.name = std::string(as_text({at + kText, name})),
+          .frame_id = std::string(as_text({at + kText + name, frame_id})),
+          .owner = load_little_endian<std::uint64_t>(at + 4)};
+}
+
+std::string PhaseTableReader::thread_name(pid_t tid) const {
+  const std::uint32_t used =
+      std::min(load(memory_, Table::kUsedSlotsOffset), Table::kSlots);
+  for (std::uint32_t slot = 0; slot < used; ++slot) {
+    const std::size_t at = slot_offset(slot);
+    if (load(memory_, at) != static_cast<std::uint32_t>(tid))
+      continue;
+    const std::uint32_t before = load(memory_, at + 4);
+    const std::uint32_t name = load(memory_, at + Table::kNameOffset);
+    if (name == 0 || before % 2 != 0)
+      return {};
+    std::string text = seen(name).name;
+    return load(memory_, at + 4) == before ? text : std::string();
+  }
+  return {};
 }
 
 }  // namespace postflight

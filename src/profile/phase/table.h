@@ -71,6 +71,7 @@ class Phase {
 struct SeenPhase {
   std::string name;
   std::string frame_id;
+  std::uint64_t owner = 0;  // see phase_layout.h
 
   bool operator==(const SeenPhase&) const = default;
 };
@@ -90,6 +91,8 @@ class PhaseTableReader {
   // thread that is in any.
   std::vector<std::uint32_t> phases(pid_t tid) const;
   SeenPhase seen(std::uint32_t phase) const;
+  // What the program calls a thread; empty if that is not known.
+  std::string thread_name(pid_t tid) const;
 
  private:
   PhaseTableReader() = default;

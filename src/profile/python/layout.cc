@@ -15,7 +15,7 @@ namespace {
 PythonLayout layout_3_9() {
   return {
       .runtime = {.interpreters = 32},
-      .interpreter = {.next = 0, .threads = 8},
+      .interpreter = {.next = 0, .threads = 8, .collecting = 816},
       .thread = {.next = 8, .interpreter = 16, .frame = 24, .thread_id = 176},
       .frame = {.code = 32,
                 .previous = 24,
@@ -44,7 +44,7 @@ PythonLayout layout_3_10() {
 
 PythonLayout layout_3_11() {
   return {.runtime = {.interpreters = 40},
-          .interpreter = {.next = 0, .threads = 16},
+          .interpreter = {.next = 0, .threads = 16, .collecting = 848},
           .thread = {.next = 8,
                      .interpreter = 16,
                      .frame = 56,
@@ -72,7 +72,7 @@ PythonLayout layout_3_11() {
 
 PythonLayout layout_3_12() {
   return {.runtime = {.interpreters = 40},
-          .interpreter = {.next = 0, .threads = 72},
+          .interpreter = {.next = 0, .threads = 72, .collecting = 312},
           .thread = {.next = 8,
                      .interpreter = 16,
                      .frame = 56,
@@ -108,6 +108,7 @@ struct Description {
   std::size_t code = 0;
   std::size_t tuple = 0;
   std::size_t unicode = 0;
+  std::size_t garbage = 0;  // 0: not known
 };
 constexpr std::size_t kRuntimeWord = 3;
 
@@ -125,7 +126,7 @@ constexpr std::array kVersions = {
     KnownVersion{.minor = 10, .layout = layout_3_10},
     KnownVersion{.minor = 11, .layout = layout_3_11},
     KnownVersion{.minor = 12, .layout = layout_3_12},
-    KnownVersion{.minor = 13, .description = {6, 19, 28, 34, 50, 67}},
+    KnownVersion{.minor = 13, .description = {6, 19, 28, 34, 50, 67, 71}},
     KnownVersion{.minor = 14,
                  .description = {6, 22, 31, 39, 56, 77},
                  .tagged_code = true},
@@ -181,6 +182,11 @@ PythonLayout layout_from(Words& words, const Description& at) {
   layout.runtime.interpreters = words.field(kRuntimeWord, 2);
   layout.interpreter = {.next = words.field(at.interpreter, 2),
                         .threads = words.field(at.interpreter, 3)};
+  // Not needed for frames, so it need not be there.
+  if (at.garbage != 0 && words.word(at.garbage + 1) < words.word(at.garbage) &&
+      words.word(at.interpreter + 4) < words.word(at.interpreter))
+    layout.interpreter.collecting = static_cast<std::uint32_t>(
+        words.word(at.interpreter + 4) + words.word(at.garbage + 1));
   layout.thread = {.next = words.field(at.thread, 2),
                    .interpreter = words.field(at.thread, 3),
                    .frame = words.field(at.thread, 4),

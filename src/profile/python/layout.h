@@ -45,6 +45,8 @@ struct PythonLayout {
   struct Interpreter {
     std::uint32_t next = 0;
     std::uint32_t threads = 0;
+    // An int that is not 0 while its garbage is collected.
+    std::optional<std::uint32_t> collecting = {};
   } interpreter;
   struct Thread {
     std::uint32_t next = 0;

@@ -36,6 +36,14 @@ bool agree(std::span<const RawFrame> a, std::span<const RawFrame> b) {
 
 }  // namespace
 
+bool has_python_frames(const Memory& memory, const PythonLayout& layout,
+                       std::uint64_t thread) {
+  auto frame = memory.load<std::uint64_t>(thread + layout.thread.frame);
+  if (frame && *frame != 0 && layout.top_frame)
+    frame = memory.load<std::uint64_t>(*frame + *layout.top_frame);
+  return frame.value_or(0) != 0;
+}
+
 PythonStackReader::PythonStackReader(const Memory& memory,
                                      const PythonLayout& layout,
                                      std::uint64_t thread,

@@ -35,6 +35,10 @@ struct RawStack {
   bool cut = false;  // truncated: the outermost frames are missing
 };
 
+// Whether the PyThreadState at `thread` runs Python code.
+bool has_python_frames(const Memory& memory, const PythonLayout& layout,
+                       std::uint64_t thread);
+
 // Reads the Python stack of one thread while that thread runs.
 //
 // Frames are contiguous in a few chunks of memory, so all chunks are copied by

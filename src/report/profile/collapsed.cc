@@ -30,9 +30,18 @@ void write_profile_collapsed(const Profile& profile,
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>,
            std::uint64_t>
       times;
+  // A thread that was given another name is shown by the last.
+  std::map<std::tuple<std::int32_t, pid_t, pid_t, std::uint32_t>, std::uint32_t>
+      last;
+  const auto identity = [&profile](std::uint32_t number) {
+    const ProfileThread& thread = profile.threads[number];
+    return std::tuple(thread.rank, thread.pid, thread.tid, thread.process);
+  };
+  for (std::uint32_t i = 0; i < profile.threads.size(); ++i)
+    last[identity(i)] = i;
   for (const ProfileSample& sample : profile.samples)
-    times[{sample.thread, options.phases ? sample.phase : 0, sample.stack}] +=
-        sample.weight_ns;
+    times[{last[identity(sample.thread)], options.phases ? sample.phase : 0,
+           sample.stack}] += sample.weight_ns;
   for (const auto& [key, ns] : times) {
     const auto& [number, phase, stack] = key;
     const ProfileThread& thread = profile.threads[number];

@@ -1,4 +1,5 @@
 #include "json/writer.h"
+#include "profile/log/lines.h"
 #include "report/finding_text.h"
 #include "report/profile/report.h"
 
@@ -80,6 +81,25 @@ void write_threads(const Profile& profile, JsonWriter& json) {
   json.end();
 }
 
+void write_lines(const Profile& profile, JsonWriter& json) {
+  json.array("lines");
+  for (const LineTime& line : lines_of(profile)) {
+    json.object();
+    json.field("function", profile.texts[line.function]);
+    json.field("file", profile.texts[line.file]);
+    json.field("line", line.line);
+    json.field("samples", line.samples);
+    json.time("ns", line.ns);
+    json.time("system_ns", line.system_ns);
+    json.time("interpreter_ns", line.interpreter_ns);
+    json.time("library_ns", line.library_ns);
+    json.time("gil_ns", line.gil_ns);
+    json.time("waiting_ns", line.waiting_ns);
+    json.end();
+  }
+  json.end();
+}
+
 void write_processes(const Profile& profile, JsonWriter& json) {
   json.array("processes");
   for (const ProfileProcess& process : profile.processes) {
@@ -123,6 +143,7 @@ void write_profile_json(const Profile& profile, const ProfileReportOptions&,
   write_spent("waiting", summary.waiting, json);
   write_json_phases(profile, summary, json);
   write_functions(profile, summary, json);
+  write_lines(profile, json);
   json.array("ranks");
   for (const RankTime& rank : summary.ranks) {
     json.object();

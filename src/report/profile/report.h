@@ -22,6 +22,7 @@ struct ProfileReportOptions {
   // text: also what the standard library, torch and imports do inside, and
   // threads that only wait
   bool all = false;
+  bool lines = false;  // text: a table by line, not by function
   bool phases = true;  // collapsed: the phase as outermost frame
 };
 

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "profile/log/folding.h"
+#include "profile/log/lines.h"
 #include "report/finding_text.h"
 #include "report/profile/report.h"
 
@@ -75,7 +78,71 @@ std::uint64_t elapsed_ns(const Profile& profile) {
   return ns;
 }
 
-std::string headline(const Profile& profile, const ProfileSummary& summary) {
+// In wall time, what threads other than the main one did.
+struct OtherThread {
+  std::uint32_t thread = 0;
+  std::uint64_t ns = 0;
+  std::uint64_t waiting_ns = 0;
+  std::map<std::uint32_t, std::uint64_t> by_stack = {};
+};
+
+// Takes their samples out of the profile, unless there are no others.
+std::vector<OtherThread> take_others(Profile& profile) {
+  const std::vector<bool> main = main_threads(profile);
+  const auto is_main = [&main](const ProfileSample& sample) {
+    return bool{main[sample.thread]};
+  };
+  if (std::ranges::none_of(profile.samples, is_main))
+    return {};
+  std::map<std::pair<pid_t, pid_t>, OtherThread> others;
+  for (const ProfileSample& sample : profile.samples) {
+    if (is_main(sample))
+      continue;
+    const ProfileThread& thread = profile.threads[sample.thread];
+    OtherThread& other = others[{thread.pid, thread.tid}];
+    other.thread = sample.thread;
+    other.ns += sample.weight_ns;
+    other.waiting_ns += sample.flags.waiting ? sample.weight_ns : 0;
+    other.by_stack[sample.stack] += sample.weight_ns;
+  }
+  std::erase_if(profile.samples, std::not_fn(is_main));
+  std::vector<OtherThread> sorted;
+  for (auto& [ids, other] : others)
+    sorted.push_back(std::move(other));
+  std::ranges::stable_sort(
+      sorted, std::greater<>(),
+      [](const OtherThread& other) { return other.ns - other.waiting_ns; });
+  return sorted;
+}
+
+void write_others(const Profile& profile,
+                  const std::vector<OtherThread>& others, Output& out) {
+  if (others.empty())
+    return;
+  out += "\n     time  waiting  other thread\n";
+  const std::size_t count = std::min(others.size(), kMostProcesses);
+  for (std::size_t i = 0; i < count; ++i) {
+    const OtherThread& other = others[i];
+    const ProfileThread& thread = profile.threads[other.thread];
+    const auto most = std::ranges::max_element(
+        other.by_stack, {}, [](const auto& one) { return one.second; });
+    const std::uint32_t stack = most->first;
+    out += fmt::format(
+        "  {:>7}  {:>7}  {} {}{}\n", duration(other.ns),
+        share(other.waiting_ns, other.ns), thread.tid,
+        escape_for_terminal(profile.texts[thread.name]),
+        stack == 0
+            ? ""
+            : ", mostly in " +
+                  frame_text(profile,
+                             profile.frames[profile.stacks[stack].frame]));
+  }
+  if (count < others.size())
+    out += fmt::format("  and {} more (--all)\n", others.size() - count);
+}
+
+std::string headline(const Profile& profile, const ProfileSummary& summary,
+                     const std::vector<OtherThread>& others) {
   if (summary.spent.samples == 0)
     return !profile.findings.empty()
                ? "PROFILE  no samples could be read; the file is damaged"
@@ -85,7 +152,10 @@ std::string headline(const Profile& profile, const ProfileSummary& summary) {
   const bool wall = note(profile, "mode") == "wall";
   std::string text =
       fmt::format("PROFILE  {} of {} in {} samples", duration(summary.spent.ns),
-                  wall ? "thread time" : "CPU time", summary.spent.samples);
+                  !wall            ? "CPU time"
+                  : others.empty() ? "thread time"
+                                   : "the main thread's time",
+                  summary.spent.samples);
   if (!summary.functions.empty()) {
     const FunctionTime& top = summary.functions.front();
     text += fmt::format("; {} in {}", share(top.self.ns, summary.spent.ns),
@@ -143,6 +213,52 @@ void write_functions(const Profile& profile, const ProfileSummary& summary,
     out += fmt::format("  and {} more\n", summary.functions.size() - count);
 }
 
+// Of CPU time, what was not Python.
+void write_places(const Profile& profile, const ProfileSummary& summary,
+                  Output& out) {
+  std::uint64_t library = 0;
+  std::uint64_t gil = 0;
+  std::uint64_t known = 0;
+  for (const ProfileSample& sample : profile.samples) {
+    library += sample.flags.library ? sample.weight_ns - sample.system_ns : 0;
+    gil += sample.flags.gil ? sample.weight_ns : 0;
+    known += sample.flags.gil || sample.flags.no_gil ? sample.weight_ns : 0;
+  }
+  std::string text;
+  const auto add = [&text](std::string_view what, std::uint64_t part,
+                           std::uint64_t whole) {
+    if (part != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                          share(part, whole), what);
+  };
+  add("in the kernel", summary.spent.system_ns, summary.spent.ns);
+  add("in native libraries", library, summary.spent.ns);
+  add("with the GIL", gil, known);
+  if (!text.empty())
+    out += fmt::format("  {}\n", text);
+}
+
+void write_lines(const Profile& profile, const ProfileSummary& summary,
+                 const ProfileReportOptions& options, Output& out) {
+  const std::vector<LineTime> lines = lines_of(profile);
+  out += "\n     time   python   native   system  line\n";
+  const std::size_t count = std::min(options.top, lines.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const LineTime& line = lines[i];
+    out += fmt::format(
+        "  {:>7}  {:>7}  {:>7}  {:>7}  {}:{}  {}\n",
+        share(line.ns, summary.spent.ns),
+        share(line.interpreter_ns, summary.spent.ns),
+        share(line.library_ns, summary.spent.ns),
+        share(line.system_ns, summary.spent.ns),
+        escape_for_terminal(file_name(profile.texts[line.file])), line.line,
+        options.terminal.styled(
+            Style::kDim, escape_for_terminal(profile.texts[line.function])));
+  }
+  if (count < lines.size())
+    out += fmt::format("  and {} more\n", lines.size() - count);
+}
+
 void write_phases(const Profile& profile, const ProfileSummary& summary,
                   Output& out) {
   out += "\n     time    share  phase\n";
@@ -175,13 +291,18 @@ void write_processes(const Profile& profile, Output& out) {
     return process->user_ns + process->system_ns;
   };
   std::ranges::stable_sort(most, std::greater<>(), used);
-  out += "\n  sampled       used     user   system  process\n";
-  const auto write = [&out](const ProfileProcess& process,
-                            std::string_view name) {
-    out += fmt::format(
-        "  {:>7}    {:>7}  {:>7}  {:>7}  {}\n", duration(process.sampled_ns),
-        duration(process.user_ns + process.system_ns),
-        duration(process.user_ns), duration(process.system_ns), name);
+  // Wall time has nothing to do with it.
+  const bool wall = note(profile, "mode") == "wall";
+  out += wall ? "\n     used     user   system  process\n"
+              : "\n  sampled       used     user   system  process\n";
+  const auto write = [&out, wall](const ProfileProcess& process,
+                                  std::string_view name) {
+    if (!wall)
+      out += fmt::format("  {:>7}  ", duration(process.sampled_ns));
+    out += fmt::format("  {:>7}  {:>7}  {:>7}  {}\n",
+                       duration(process.user_ns + process.system_ns),
+                       duration(process.user_ns), duration(process.system_ns),
+                       name);
   };
   for (std::size_t i = 0; i < most.size(); ++i) {
     if (i >= kMostProcesses) {
@@ -237,25 +358,32 @@ void write_conditions(const Profile& profile, Output& out) {
 
 void write_profile_text(const Profile& whole,
                         const ProfileReportOptions& options, Output& out) {
-  const FoldedProfile folded =
+  FoldedProfile folded =
       options.all ? FoldedProfile{.profile = whole} : fold(whole);
+  const std::vector<OtherThread> others =
+      !options.all && note(whole, "mode") == "wall"
+          ? take_others(folded.profile)
+          : std::vector<OtherThread>();
   const Profile& profile = folded.profile;
   const ProfileSummary summary = summarise(profile);
   const Terminal& terminal = options.terminal;
-  out += terminal.styled(Style::kBold, headline(profile, summary)) + "\n";
+  out +=
+      terminal.styled(Style::kBold, headline(profile, summary, others)) + "\n";
   write_idleness(profile, summary, out);
   if (summary.spent.samples != 0) {
     if (summary.waiting.samples != 0)
       out += fmt::format("  waiting  {}\n",
                          share(summary.waiting.ns, summary.spent.ns));
-    if (summary.spent.system_ns != 0)
-      out += fmt::format("  in the kernel  {}\n",
-                         share(summary.spent.system_ns, summary.spent.ns));
+    write_places(profile, summary, out);
     if (folded.idle_threads != 0)
       out += fmt::format(
           "  idle     {} threads that only waited are left out (--all)\n",
           folded.idle_threads);
-    write_functions(profile, summary, folded.imports, options, out);
+    if (options.lines)
+      write_lines(profile, summary, options, out);
+    else
+      write_functions(profile, summary, folded.imports, options, out);
+    write_others(profile, others, out);
     write_phases(profile, summary, out);
     write_ranks(summary, out);
   }

@@ -41,8 +41,8 @@ class ExternalSampling : public ::testing::TestWithParam<std::string> {
   std::vector<std::string> stack_of(pid_t pid,
                                     const SamplingOptions& options = {
                                         .mode = ProfileMode::kWall}) {
-    SampledProcess process(pid, false, options, {}, locator_, processor_,
-                           builder_);
+    SampledProcess process(pid, false, options, {}, locator_, modules_,
+                           processor_, builder_);
     samples_.clear();
     while (!process.python() || samples_.empty()) {
       samples_.clear();
@@ -55,6 +55,7 @@ class ExternalSampling : public ::testing::TestWithParam<std::string> {
   }
 
   PythonLocator locator_;
+  NativeModules modules_;
   SharedProcessor processor_;
   ProfileBuilder builder_;
   std::vector<ProfileSample> samples_;
@@ -190,7 +191,7 @@ sys.stdin.readline()
 )");
   EXPECT_EQ(child.line(), "ready");
   SampledProcess process(child.pid(), false, {.mode = ProfileMode::kCpu}, {},
-                         locator_, processor_, builder_);
+                         locator_, modules_, processor_, builder_);
   std::size_t spinning = 0;
   std::size_t main_running = 0;
   // As often as the kernel counts what the thread has run.
@@ -220,7 +221,7 @@ while True:
     space[name]()
 )py");
   SampledProcess process(child.pid(), false, {.mode = ProfileMode::kWall}, {},
-                         locator_, processor_, builder_);
+                         locator_, modules_, processor_, builder_);
   for (const std::string name : {"one", "two", "six"}) {
     child.tell(name + "\n");
     EXPECT_EQ(child.line(), "ready");
@@ -239,8 +240,8 @@ TEST_P(ExternalSampling, EndsWithTheProcess) {
                     "import sys\nprint('ready')\n"
                     "sys.stdin.readline()\n");
   EXPECT_EQ(child.line(), "ready");
-  SampledProcess process(child.pid(), false, {}, {}, locator_, processor_,
-                         builder_);
+  SampledProcess process(child.pid(), false, {}, {}, locator_, modules_,
+                         processor_, builder_);
   EXPECT_TRUE(process.sample(std::chrono::steady_clock::now(), samples_));
   child.wait();
   EXPECT_FALSE(process.sample(

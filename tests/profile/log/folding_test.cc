@@ -57,6 +57,32 @@ TEST_F(FoldingTest, GivesInternalsToTheirCallersAndImportsOneFrame) {
   EXPECT_EQ(folded.imports[0].ns, 5U);
 }
 
+TEST_F(FoldingTest, GivesThePlumbingOfCallsToTheirCallers) {
+  builder_.thread({.pid = 1, .tid = 1});
+  std::uint32_t at = stack({"f@a.py"});
+  for (const char* const name :
+       {"PyObject_Vectorcall", "list_sort", "_PyObject_VectorcallTstate"})
+    at = builder_.stack(at,
+                        builder_.frame({FrameKind::kNative, builder_.text(name),
+                                        builder_.text("call.c"), 1}));
+  builder_.profile().samples = {{.weight_ns = 5, .stack = at}};
+  const FoldedProfile folded = fold(builder_.profile());
+  EXPECT_EQ(shown(folded.profile, folded.profile.samples[0].stack),
+            "f list_sort");
+}
+
+TEST_F(FoldingTest, LeavesProcessesOutThatOnlyWait) {
+  const std::uint32_t program = builder_.thread({.pid = 1, .tid = 1});
+  const std::uint32_t worker = builder_.thread({.pid = 2, .tid = 2});
+  for (const std::uint32_t thread : {program, worker})
+    builder_.profile().samples.push_back(
+        {.weight_ns = 1'000, .thread = thread, .flags = {.waiting = true}});
+  EXPECT_EQ(main_threads(builder_.profile()), (std::vector<bool>{true, false}));
+  const FoldedProfile folded = fold(builder_.profile());
+  ASSERT_EQ(folded.profile.samples.size(), 1U);
+  EXPECT_EQ(folded.profile.samples[0].thread, program);
+}
+
 TEST_F(FoldingTest, LeavesThreadsOutThatOnlyWait) {
   const std::uint32_t main = builder_.thread({.pid = 1, .tid = 1});
   const std::uint32_t worker = builder_.thread({.pid = 1, .tid = 2});

@@ -123,6 +123,28 @@ TEST_F(PhaseTableTest, BelievesNothing) {
   EXPECT_EQ(reader_->seen(~0U).name, "?");
 }
 
+// Written by the Python module only.
+TEST_F(PhaseTableTest, HasNamesOfThreadsAndOwnersOfPhases) {
+  using Layout = PhaseTableLayout;
+  table_->begin(7, "load", "");
+  EXPECT_EQ(reader_->thread_name(7), "");
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  const auto put = [&file](std::size_t at, auto value) {
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(reinterpret_cast<const char*>(&value), sizeof(value));
+    file.flush();
+  };
+  constexpr std::uint32_t kFirst = 4;
+  put(Layout::kNamesOffset + kFirst + 4, std::uint64_t{0xc0de});
+  EXPECT_EQ(reader_->seen(kFirst),
+            (SeenPhase{.name = "load", .frame_id = "", .owner = 0xc0de}));
+  put(Layout::kHeaderBytes + Layout::kNameOffset, kFirst);
+  EXPECT_EQ(reader_->thread_name(7), "load");
+  EXPECT_EQ(reader_->thread_name(8), "");
+  put(Layout::kHeaderBytes + Layout::kNameOffset, ~0U);
+  EXPECT_EQ(reader_->thread_name(7), "?");
+}
+
 TEST_F(PhaseTableTest, RefusesOtherFiles) {
   const std::filesystem::path other = folder_->path() / "other";
   std::ofstream(other) << "x";
