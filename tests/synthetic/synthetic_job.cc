@@ -155,6 +155,10 @@ void SyntheticJob::add_second_faults(const std::vector<Planned>& planned) {
 
 void SyntheticJob::choose_early(const std::vector<int>& involved,
                                 Random& random) {
+  // Before the others stopped, nothing shows that a device has.
+  if (options_.culprits_early && options_.fault == FaultKind::kDeviceStalled)
+    truth_.also.insert(truth_.also.end(),
+                       {{"all_joined_stuck", {}}, {"inconclusive", {}}});
   if (options_.culprits_early)
     for (const int culprit : truth_.culprits)
       if (simulated_.struck[static_cast<std::size_t>(culprit)] != kNever)
@@ -226,6 +230,10 @@ RecorderOptions SyntheticJob::recorder_of(int rank) const {
     recorder.clock_offset =
         of_node.between(-options_.clock_skew_ms, options_.clock_skew_ms) *
         500'000;
+  // A watchdog ends what has waited for longer than that.
+  if (options_.running)
+    recorder.timeout_ms =
+        std::max(recorder.timeout_ms, simulated_.end / 1'000'000);
   recorder.asked_at = dump_time(rank, recorder);
   return recorder;
 }

@@ -19,6 +19,11 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   const Wait& wait = *main_wait(facts, idle);
   if (!stands(facts, wait, idle))
     return std::nullopt;
+  // For one that is always late the others wait at most moments.
+  if (!facts.motion.gave_up && !lasted(facts, wait))
+    if (std::optional<Verdict> late = blame_straggler(facts);
+        late && late->culprits == ranks_at(facts, idle))
+      return late;
   Verdict verdict;
   verdict.kind = VerdictKind::kNeverJoined;
   verdict.culprits = ranks_at(facts, idle);
@@ -53,6 +58,9 @@ bool explains_all(const Case& facts, const Wait& wait) {
   for (const WaitRoot& root : facts.graph.roots)
     if (root.kind != WaitRoot::Kind::kUnknown)
       return false;
+  // Nothing is known of the past.
+  if (std::ranges::any_of(facts.matching.lanes(wait.group), &Lane::only_active))
+    return false;
   for (const RankDump& dump : facts.job.ranks)
     // What failed in gloo looks like what is done.
     if (dump.complete && facts.graph.idle(facts.graph.place(dump.rank)) &&

@@ -37,11 +37,10 @@ Verdict judge(const Case& facts) {
         return *std::move(verdict);
       break;
     }
-  // Where there are signs of motion, who is always late is so in a job that
-  // moves, too.
-  if (facts.motion.alive_count + facts.motion.early_count > 0)
-    if (std::optional<Verdict> late = blame_straggler(facts))
-      return *std::move(late);
+  // Where nothing shows a hang, the job may move, and wait for who is always
+  // late.
+  if (std::optional<Verdict> late = blame_straggler(facts))
+    return *std::move(late);
   if (std::optional<Verdict> verdict = blame_unknown(facts))
     return *std::move(verdict);
   if (std::optional<Verdict> verdict = call_stuck(facts))

@@ -1,6 +1,7 @@
 #include "flight/diagnosis/evidence.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "flight/model/entry.h"
 
@@ -243,17 +244,33 @@ bool usually_waits(const Case& facts, const Wait& wait) {
   return past_of(facts, wait.group, 1).waiting > 0.5;
 }
 
+namespace {
+
+// Whether the newest time in a dump is that of the dump: when an operation
+// started is seen as it is dumped.
+bool dates_itself(const RankDump& dump) {
+  for (std::size_t i = dump.entries.size(); i-- > 0;)
+    if (dump.entries.state(i) == State::kStarted)
+      return true;
+  return false;
+}
+
+}  // namespace
+
 bool just_begun(const Case& facts, const Wait& wait) {
   bool known = false;
   std::int64_t longest = 0;
   for (const Wait::Waiter& waiter : wait.waiting) {
     const RankDump& dump = *facts.job.find(facts.graph.world[waiter.rank]);
     const std::size_t place = place_in_job(facts, waiter.rank);
-    known = known || dump.entries.state(waiter.unit) == State::kStarted;
+    if (!dates_itself(dump))
+      continue;
+    known = true;
     longest = std::max(
         longest, elapsed(created(facts, waiter), facts.matching.latest(place)));
   }
-  return known && longest <= 20 * kWatchdogPoll;
+  return known && longest <= std::max(20 * kWatchdogPoll,
+                                      facts.motion.longest_ns / 2 * 3);
 }
 
 namespace {
@@ -262,7 +279,8 @@ namespace {
 // they agree, and that few ranks keep all the others.
 bool stands_without_past(const Case& facts,
                          const std::vector<std::uint32_t>& absent) {
-  if (facts.motion.early_count + facts.motion.lagging_count > 0 ||
+  if (absent.empty() ||
+      facts.motion.early_count + facts.motion.lagging_count > 0 ||
       absent.size() * 8 > facts.graph.world.size() + 7)
     return false;
   for (const RankDump& dump : facts.job.ranks) {
@@ -274,6 +292,24 @@ bool stands_without_past(const Case& facts,
   return true;
 }
 
+// At most how probable it is that the early dumps of a moving job, each taken
+// at some moment, all came before the end of an operation, and all others so
+// long after it that no watchdog had still to notice it.
+double by_order(const Case& facts) {
+  const auto all = static_cast<double>(facts.motion.complete);
+  const auto before = static_cast<double>(facts.motion.early_count);
+  const auto poll = static_cast<double>(kWatchdogPoll);
+  // Of the time between the first dump and the last.
+  const double noticing =
+      poll / (poll + static_cast<double>(facts.motion.stretch_ns));
+  const double part = (1 - noticing) * before / all;
+  double ways = 1;
+  for (double i = 0; i < before; ++i)
+    ways *= (all - i) / (i + 1);
+  return std::min(1.0, ways * std::pow(part, before) *
+                           std::pow(1 - noticing - part, all - before));
+}
+
 }  // namespace
 
 bool stands(const Case& facts, const Wait& wait,
@@ -281,6 +317,10 @@ bool stands(const Case& facts, const Wait& wait,
   if (facts.motion.gave_up || lasted(facts, wait))
     return true;
   if (just_begun(facts, wait))
+    return false;
+  // A fault keeps some ranks, not most of those that wait with them.
+  if (!wait.transfer && wait.absent.size() > wait.waiting.size() &&
+      wait.absent.size() > 1)
     return false;
   // Who waits there and is alive came just before.
   if (std::ranges::any_of(wait.waiting, [&](const Wait::Waiter& waiter) {
@@ -308,6 +348,8 @@ bool stands(const Case& facts, const Wait& wait,
   for (const std::uint32_t rank : absent)
     if (rare > kRare && !early)
       rare = std::min(rare, usually_idle(facts, rank));
+  if (early && absent.size() == facts.motion.early_count)
+    rare *= by_order(facts);
   // Gloo records no times at which operations end, and less is known of it.
   // That several stop at once is rarer than that one does.
   const auto several =

@@ -56,8 +56,9 @@ double median(std::vector<double>& values) {
 
 // When a rank's watchdog used to notice that something had ended.
 struct Pulse {
-  double alive = 0;   // the part of the time with something not yet noticed
-  double silent = 0;  // the part in which certainly nothing ended for a poll
+  double alive = 0;    // the part of the time with something not yet noticed
+  double silent = 0;   // the part in which certainly nothing ended for a poll
+  double stretch = 0;  // ns of such a time, as a random moment finds it
 };
 
 std::optional<Pulse> pulse_of(const Entries& entries, std::int64_t gap_ns) {
@@ -76,21 +77,26 @@ std::optional<Pulse> pulse_of(const Entries& entries, std::int64_t gap_ns) {
       return std::nullopt;
     const double part =
         static_cast<double>(kWatchdogPoll) / static_cast<double>(gap_ns);
-    return Pulse{std::min(1.0, part), std::max(0.0, 1 - part)};
+    return Pulse{std::min(1.0, part), std::max(0.0, 1 - part),
+                 static_cast<double>(gap_ns)};
   }
   double alive = 0;
   double silent = 0;
+  double squares = 0;
   std::int64_t before = ticks.begin()->first;
   for (const auto& [tick, count] : ticks) {
     const auto gap = static_cast<double>(elapsed(before, tick));
     before = tick;
     const auto ended = static_cast<double>(count);
     alive += std::min(gap, poll) * ended / (ended + 1);
-    silent += std::max(0.0, gap - 1.1 * poll);
+    const double quiet = std::max(0.0, gap - 1.1 * poll);
+    silent += quiet;
+    squares += quiet * quiet;
   }
   const auto span =
       static_cast<double>(elapsed(ticks.begin()->first, ticks.rbegin()->first));
-  return Pulse{std::min(1.0, alive / span), silent / span};
+  return Pulse{std::min(1.0, alive / span), silent / span,
+               silent > 0 ? squares / silent * (kWatchdogPoll / poll) : 0};
 }
 
 class Finder {
@@ -323,6 +329,7 @@ class Finder {
 
   void count() {
     std::vector<double> silent;
+    std::vector<double> stretches;
     std::vector<double> gaps;
     std::vector<std::int64_t> moments;
     for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
@@ -343,6 +350,7 @@ class Finder {
       if (const std::optional<Pulse> pulse =
               pulse_of(dump.entries, matching_.pace(rank).mean_gap_ns)) {
         silent.push_back(pulse->silent);
+        stretches.push_back(pulse->stretch);
         motion_.expected_alive += motion_.early[rank] ? 0 : pulse->alive;
       }
       if (const std::int64_t gap = matching_.pace(rank).mean_gap_ns; gap > 0)
@@ -350,8 +358,10 @@ class Finder {
       if (latest != 0)
         moments.push_back(motion_.moments[rank]);
     }
-    if (silent.size() * 2 > motion_.complete)
+    if (silent.size() * 2 > motion_.complete) {
       motion_.silent = median(silent);
+      motion_.stretch_ns = static_cast<std::int64_t>(median(stretches));
+    }
     if (gaps.size() > 1)
       motion_.gap_ns = static_cast<std::int64_t>(median(gaps));
     if (!moments.empty())

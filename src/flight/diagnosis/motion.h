@@ -44,6 +44,8 @@ struct Motion {
   // The part of its time in which no rank would have shown a sign of life,
   // though it moved; 1 if that is not known.
   double silent = 1;
+  // How long it usually went on being so, as a random moment would find it.
+  std::int64_t stretch_ns = 0;
   // A watchdog gave up on an operation.
   bool gave_up = false;
   // The longest time that an operation took from creation to completion; 0 if

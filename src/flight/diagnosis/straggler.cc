@@ -1,11 +1,28 @@
-// A straggler is last in nearly every collective, by much more than the next
-// rank. A wrong clock looks the same, so clock skew is removed first where it
-// is clear: completed operations end at the same time everywhere, so
-// differences of their end times are due to the clocks. End times are only as
-// precise as the watchdog's polling, so small skews are ignored.
+// A straggler keeps the others waiting: in many operations of each of its
+// groups it is the last to come, long after the one before it, and nobody else
+// costs the group nearly as much time. It has to be so from the beginning to
+// the end of what the dumps have, and more often than by chance.
+//
+// What is compared is the moment at which hosts enqueued. Hosts that wait for
+// each operation, as with gloo, come to all but the first of a step together,
+// so that the operations in which somebody is waited for count, not all. Hosts
+// that run ahead enqueue a step at once, all of it late if its beginning was:
+// becoming late takes time, so that what a rank enqueued in less than that and
+// no later still counts as one occasion.
+//
+// What fools it: a clock that is wrong looks like a rank that is late. An
+// operation that needs all ends everywhere at once, so that the differences at
+// which ranks saw operations end are those of the clocks, give or take the
+// watchdog's poll. Lateness that those explain is not lateness. Gloo records no
+// ends; there a rank that is late by the same time in all operations is taken
+// for one with another clock. The stages of a pipeline differ by right, so that
+// a rank with transfers is compared with others of its stage; and where those
+// at both ends of a transfer are late, the link between them may be slow.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "flight/diagnosis/rules.h"
@@ -13,140 +30,246 @@
 namespace postflight {
 namespace {
 
-constexpr std::size_t kFewestOperations = 10;
-constexpr double kLeastDelay = 10e6;  // ns; healthy ranks are within 7 ms
+constexpr std::size_t kFewestOperations = 5;
+constexpr std::size_t kFewestOccasions = 4;
+constexpr double kLeastDelay = 2e6;  // ns; hosts' clocks agree within that
 // Two watchdogs see one end at most a poll apart.
 constexpr double kClearSkew = 1.5 * kWatchdogPoll;
 constexpr double kMostlyLast = 0.7;
 constexpr double kTimesTheNext = 3;
 constexpr double kByChance = 1e-3;
-// Of the usual time between operations: ranks of a slow job differ by more.
+// Of all its time, what a group must lose by waiting for one rank.
 constexpr double kLeastPart = 0.05;
 
-double median(std::vector<double>& values) {
-  const auto middle =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double quantile(std::vector<double> values, double part) {
+  const auto place =
+      values.begin() + static_cast<std::ptrdiff_t>(
+                           part * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
 }
 
-// How late a rank joined the collectives of one group.
-struct Lateness {
-  double typical = 0;  // ns after the median of the group
-  double last = 0;     // the fraction in which it was last
-  std::size_t operations = 0;
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values)
+    sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Twice the standard error of the mean.
+double doubt(const std::vector<double>& values) {
+  const double middle = mean(values);
+  double squares = 0;
+  for (const double value : values)
+    squares += (value - middle) * (value - middle);
+  const auto count = static_cast<double>(values.size());
+  return 2 * std::sqrt(squares / count / count);
+}
+
+// When the ranks of a group came to the operations that all have completed, and
+// when they saw them end, in nanoseconds after the usual rank.
+struct Comings {
+  std::vector<Rank> ranks;
+  // By rank and operation. The second is empty if ends are not known.
+  std::vector<std::vector<double>> came;
+  std::vector<std::vector<double>> ended;
+  std::vector<double> usual;  // when the usual rank came, by operation
+
+  std::size_t operations() const { return usual.size(); }
+  double span() const { return usual.back() - usual.front(); }
 };
 
-std::map<Rank, Lateness> lateness_in(const Case& facts, GroupId group) {
-  std::map<Rank, Lateness> found;
-  std::vector<Lane> lanes;
-  for (const Lane& lane : facts.matching.lanes(group))
-    if (lane.dump != nullptr)
-      lanes.push_back(lane);
-  if (lanes.size() < 3)
-    return found;
+Comings comings_of(const Case& facts, GroupId group) {
+  Comings found;
+  std::vector<const Lane*> lanes;
   const Lane* shortest = nullptr;
-  for (const Lane& lane : lanes) {
+  for (const Lane& lane : facts.matching.lanes(group)) {
+    if (lane.dump == nullptr)
+      continue;
     if (lane.slots.size() < kFewestOperations)
-      return found;
+      return {};
+    lanes.push_back(&lane);
     if (shortest == nullptr || lane.slots.size() < shortest->slots.size())
       shortest = &lane;
   }
-  std::vector<std::vector<double>> created(lanes.size());
-  std::vector<std::vector<double>> completed(lanes.size());
-  std::vector<double> row(lanes.size());
-  std::vector<double> sorted;
+  if (lanes.size() < 2)
+    return {};
+  found.came.resize(lanes.size());
+  found.ended.resize(lanes.size());
+  for (const Lane* lane : lanes)
+    found.ranks.push_back(lane->rank);
+  std::vector<double> came(lanes.size());
+  std::vector<double> ended(lanes.size());
+  const std::int64_t base =
+      shortest->dump->entries.created(shortest->slots[0].entry);
   for (const Slot& slot : shortest->slots) {
-    bool whole = true;
+    bool whole = slot.sequence > 1;  // the first makes the communicator
     bool timed = true;
-    std::vector<double> ends(lanes.size());
-    const double base = static_cast<double>(
-        shortest->dump->entries.created(shortest->slots[0].entry));
     for (std::size_t i = 0; whole && i < lanes.size(); ++i) {
-      const Slot* const own = lanes[i].find(slot.sequence);
+      const Slot* const own = lanes[i]->find(slot.sequence);
       whole = own != nullptr && own->done;
       if (!whole)
         break;
-      const Entry entry = lanes[i].dump->entries[own->entry];
-      row[i] = static_cast<double>(entry.created) - base;
-      ends[i] = static_cast<double>(entry.completed) - base;
-      timed &= entry.completed != 0 && entry.retired;
+      const Entries& entries = lanes[i]->dump->entries;
+      came[i] = static_cast<double>(elapsed(base, entries.created(own->entry)));
+      const std::int64_t end = entries.completed(own->closing);
+      ended[i] = static_cast<double>(elapsed(base, end));
+      timed &= end != 0 && entries.retired(own->closing);
     }
     if (!whole)
       continue;
-    sorted = row;
-    const double middle = median(sorted);
-    for (std::size_t i = 0; i < lanes.size(); ++i)
-      created[i].push_back(row[i] - middle);
-    if (timed) {
-      sorted = ends;
-      const double end = median(sorted);
-      for (std::size_t i = 0; i < lanes.size(); ++i)
-        completed[i].push_back(ends[i] - end);
+    const double usual = quantile(came, 0.5);
+    const double end = quantile(ended, 0.5);
+    found.usual.push_back(usual);
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      found.came[i].push_back(came[i] - usual);
+      if (timed)
+        found.ended[i].push_back(ended[i] - end);
     }
-  }
-  if (created[0].size() < kFewestOperations)
-    return found;
-  for (std::size_t i = 0; i < lanes.size(); ++i)
-    if (completed[i].size() >= kFewestOperations) {
-      const double skew = median(completed[i]);
-      if (std::abs(skew) > kClearSkew)
-        for (double& delay : created[i])
-          delay -= skew;
-    }
-  std::vector<std::size_t> last(lanes.size(), 0);
-  for (std::size_t k = 0; k < created[0].size(); ++k) {
-    std::size_t latest = 0;
-    for (std::size_t i = 1; i < lanes.size(); ++i)
-      if (created[i][k] > created[latest][k])
-        latest = i;
-    ++last[latest];
-  }
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    const std::size_t operations = created[i].size();
-    found[lanes[i].rank] = {
-        median(created[i]),
-        static_cast<double>(last[i]) / static_cast<double>(operations),
-        operations};
   }
   return found;
 }
 
-// At most how probable it is that one of `candidates` ranks is last so often by
-// chance (Chernoff's bound).
-double by_chance(const Lateness& late, std::size_t members,
+// Takes out what the clocks differ by, where that is clear. Returns how far
+// each rank's lateness may still be due to its clock.
+std::vector<double> align_clocks(Comings& group) {
+  std::vector<double> doubts;
+  for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+    const bool timed = group.ended[i].size() >= kFewestOperations;
+    const double skew =
+        timed ? mean(group.ended[i]) : quantile(group.came[i], 0.15);
+    if (std::abs(skew) <= kClearSkew) {
+      doubts.push_back(timed ? skew + doubt(group.ended[i]) : 0);
+      continue;
+    }
+    for (double& late : group.came[i])
+      late -= skew;
+    doubts.push_back(kWatchdogPoll);
+  }
+  return doubts;
+}
+
+// At most how probable it is that one of `candidates` ranks is last in so many
+// of `events` by chance (Chernoff's bound).
+double by_chance(double part, std::size_t events, std::size_t members,
                  std::size_t candidates) {
   const double share = 1.0 / static_cast<double>(members);
-  const double part = late.last;
   if (part <= share)
     return 1;
   double distance = part * std::log(part / share);
   if (part < 1)
     distance += (1 - part) * std::log((1 - part) / (1 - share));
   return static_cast<double>(candidates) *
-         std::exp(-static_cast<double>(late.operations) * distance);
+         std::exp(-static_cast<double>(events) * distance);
 }
 
-// The rank that is clearly last in a group, if there is one.
-std::optional<Rank> last_of(const std::map<Rank, Lateness>& group,
-                            double least_delay, std::size_t candidates) {
-  const Rank* worst = nullptr;
-  double most = 0;
-  double next = 0;
-  for (const auto& [rank, late] : group) {
-    if (worst == nullptr || late.typical > most) {
-      next = worst == nullptr ? 0 : most;
-      most = late.typical;
-      worst = &rank;
-    } else {
-      next = std::max(next, late.typical);
-    }
+// That a group waited for one rank.
+struct Late {
+  Rank rank;
+  double typical = 0;  // ns after the rank before it
+  double last = 0;     // on that part of the occasions
+  std::size_t occasions = 0;
+  bool clear = false;  // it is no chance
+};
+
+// Who was last in an operation, and how long after the one before it.
+struct Last {
+  std::size_t who = 0;
+  double by = 0;
+};
+
+Last last_in(const Comings& group, std::size_t operation) {
+  std::size_t last = 0;
+  double next = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 1; i < group.ranks.size(); ++i) {
+    const double time = group.came[i][operation];
+    const double latest = group.came[last][operation];
+    next = std::max(next, std::min(time, latest));
+    last = time > latest ? i : last;
   }
-  if (worst == nullptr || most < least_delay || most < kTimesTheNext * next ||
-      group.at(*worst).last < kMostlyLast ||
-      by_chance(group.at(*worst), group.size(), candidates) > kByChance)
+  return {last, group.came[last][operation] - next};
+}
+
+// The occasions on which somebody was late by at least so much: how many, how
+// many of them are due to one rank, and whether these are spread over all the
+// time.
+struct Occasions {
+  std::size_t all = 0;
+  std::size_t own = 0;
+  bool spread = false;
+};
+
+Occasions occasions_of(const Comings& group, const std::vector<Last>& lasts,
+                       std::size_t who, double least) {
+  Occasions found;
+  struct Before {
+    double time = -std::numeric_limits<double>::infinity();
+    double by = 0;
+  };
+  std::vector<Before> before(group.ranks.size());
+  bool thirds[3] = {};
+  for (std::size_t k = 0; k < lasts.size(); ++k) {
+    const Last& last = lasts[k];
+    if (last.by < least)
+      continue;
+    const double time = group.usual[k] + group.came[last.who][k];
+    if (last.who == who)
+      thirds[k * 3 / lasts.size()] = true;
+    if (time - before[last.who].time >= last.by / 2 ||
+        last.by - before[last.who].by >= least / 4) {
+      ++found.all;
+      found.own += last.who == who ? 1 : 0;
+    }
+    before[last.who] = {time, last.by};
+  }
+  found.spread = thirds[0] && thirds[1] && thirds[2];
+  return found;
+}
+
+std::optional<Late> late_in(const Case& facts, Comings& group) {
+  const std::vector<double> doubts = align_clocks(group);
+  std::vector<Last> lasts;
+  std::vector<double> waited(group.ranks.size(), 0);
+  for (std::size_t k = 0; k < group.operations(); ++k) {
+    lasts.push_back(last_in(group, k));
+    waited[lasts.back().who] += lasts.back().by;
+  }
+  const auto worst = static_cast<std::size_t>(std::ranges::max_element(waited) -
+                                              waited.begin());
+  const double most = waited[worst];
+  waited[worst] = 0;
+  if (most < kLeastPart * group.span() ||
+      most < kTimesTheNext * std::ranges::max(waited))
     return std::nullopt;
-  return *worst;
+  std::vector<double> own;
+  for (const Last& last : lasts)
+    if (last.who == worst && last.by >= kLeastDelay)
+      own.push_back(last.by);
+  if (own.empty())
+    return std::nullopt;
+  const double typical = quantile(own, 0.5);
+  const Occasions seen = occasions_of(group, lasts, worst, typical / 2);
+  if (typical < 1.5 * doubts[worst] || !seen.spread || seen.own == 0)
+    return std::nullopt;
+  const double part =
+      static_cast<double>(seen.own) / static_cast<double>(seen.all);
+  if (part < kMostlyLast)
+    return std::nullopt;
+  // Of two, one is mostly last.
+  const bool clear = seen.own >= kFewestOccasions && group.ranks.size() > 2 &&
+                     by_chance(part, seen.all, group.ranks.size(),
+                               facts.graph.world.size()) <= kByChance;
+  return Late{group.ranks[worst], typical, part, seen.all, clear};
+}
+
+// The ranks that each rank exchanges transfers with.
+std::map<Rank, std::vector<Rank>> partners_in(const Case& facts) {
+  std::map<Rank, std::vector<Rank>> partners;
+  for (const Channel& channel : facts.matching.channels()) {
+    partners[channel.source].push_back(channel.destination);
+    partners[channel.destination].push_back(channel.source);
+  }
+  return partners;
 }
 
 }  // namespace
@@ -155,28 +278,34 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   struct Seen {
     std::size_t late = 0;
     std::size_t groups = 0;
-    double typical = 0;
-    double last = 0;
-    std::size_t operations = 0;
+    bool clear = false;
+    bool alike = false;  // in a group without transfers of its own
+    Late worst;
     GroupId group;
   };
   std::map<Rank, Seen> seen;
-  const double least_delay = std::max(
-      kLeastDelay, kLeastPart * static_cast<double>(facts.motion.gap_ns));
+  const std::map<Rank, std::vector<Rank>> partners = partners_in(facts);
+  const auto any_partner = [&](Rank rank, const auto& is) {
+    const auto found = partners.find(rank);
+    return found != partners.end() && std::ranges::any_of(found->second, is);
+  };
   for (std::uint32_t g = 0; g < facts.job.groups.size(); ++g) {
-    const std::map<Rank, Lateness> late = lateness_in(facts, {g});
-    const std::optional<Rank> last =
-        last_of(late, least_delay, facts.graph.world.size());
-    for (const auto& [rank, one] : late) {
+    Comings group = comings_of(facts, {g});
+    if (group.operations() < kFewestOperations || group.span() <= 0)
+      continue;
+    const std::optional<Late> late = late_in(facts, group);
+    for (const Rank rank : group.ranks) {
       Seen& all = seen[rank];
       ++all.groups;
-      if (rank != last)
+      if (!late || late->rank != rank)
         continue;
       ++all.late;
-      if (one.typical > all.typical) {
-        all.typical = one.typical;
-        all.last = one.last;
-        all.operations = one.operations;
+      all.clear = all.clear || late->clear;
+      all.alike = all.alike || !any_partner(rank, [&](Rank other) {
+                    return std::ranges::binary_search(group.ranks, other);
+                  });
+      if (late->typical > all.worst.typical) {
+        all.worst = *late;
         all.group = {g};
       }
     }
@@ -186,9 +315,15 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   Verdict verdict;
   const Seen* worst = nullptr;
   for (const auto& [rank, all] : seen)
-    if (all.late > 0 && all.late == all.groups) {
+    if (all.clear && all.alike && all.late == all.groups &&
+        !any_partner(rank, [&](Rank other) {
+          const auto found = seen.find(other);
+          return facts.job.find(other) == nullptr ||
+                 (found != seen.end() &&
+                  found->second.worst.typical > all.worst.typical / 2);
+        })) {
       verdict.culprits.push_back(rank);
-      if (worst == nullptr || all.typical > worst->typical)
+      if (worst == nullptr || all.worst.typical > worst->worst.typical)
         worst = &all;
     }
   // If many ranks are late, the clocks are wrong, not the ranks.
@@ -199,12 +334,14 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   verdict.kind = VerdictKind::kStraggler;
   verdict.confidence = Confidence::kLikely;
   verdict.group = worst->group;
+  const bool alone = verdict.culprits.size() == 1;
   verdict.summary = fmt::format(
-      "{} {} last in {:.0f}% of the {} collectives of {}, {:.0f} ms after the "
-      "others",
-      Case::ranks_text(verdict.culprits),
-      verdict.culprits.size() == 1 ? "is" : "are", worst->last * 100,
-      worst->operations, facts.group_text(worst->group), worst->typical / 1e6);
+      "{} {} the last to join on {:.0f}% of the {} occasions on which {} "
+      "waited "
+      "for one rank, {:.0f} ms after the others",
+      Case::ranks_text(verdict.culprits), alone ? "was" : "were",
+      worst->worst.last * 100, worst->worst.occasions,
+      facts.group_text(worst->group), worst->worst.typical / 1e6);
   return verdict;
 }
 

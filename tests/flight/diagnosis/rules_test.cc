@@ -605,6 +605,78 @@ TEST(Rules, AClockThatIsOffIsNoStraggler) {
   EXPECT_EQ(verdict_text(late_job(2, 0, 3 * kSecond)), "healthy - certain");
 }
 
+// Hosts that run ahead enqueue a step at once, all of it late if the first was.
+TEST(Rules, ALateStepOrTwoMakeNoStraggler) {
+  const auto job_with = [](int steps) {
+    JobMaker maker;
+    maker.group("0", {0, 1, 2, 3});
+    for (int rank = 0; rank < 4; ++rank) {
+      std::vector<MadeEntry> entries;
+      for (std::int64_t number = 1; number <= 24; ++number) {
+        const std::int64_t step = (number - 1) * steps / 24;
+        const std::int64_t end = (step + 1) * kSecond;
+        entries.push_back({.sequence = number,
+                           .created = step * kSecond + number * kMillisecond +
+                                      (rank == 2 ? 300 * kMillisecond : 0),
+                           .retired = true,
+                           .completed = end});
+      }
+      maker.rank(rank, entries);
+    }
+    return maker.job();
+  };
+  EXPECT_EQ(verdict_text(job_with(2)), "healthy - certain");
+  EXPECT_EQ(verdict_text(job_with(12)), "straggler 2 likely");
+}
+
+// A straggler shows though others wait as well, for the job moves.
+TEST(Rules, AStragglerIsFoundWhileOperationsArePending) {
+  JobMaker maker;
+  maker.group("0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<MadeEntry> entries;
+    for (std::int64_t number = 1; number <= 20; ++number) {
+      MadeEntry entry = done(number);
+      entry.created += rank == 2 ? 80 * kMillisecond : 0;
+      entry.completed = number * kSecond + 85 * kMillisecond;
+      entries.push_back(entry);
+    }
+    if (rank != 2)
+      entries.push_back(waiting(21, 0, 21 * kSecond));
+    maker.rank(rank, entries);
+  }
+  EXPECT_EQ(verdict_text(maker.job()), "straggler 2 likely");
+}
+
+// The ends of one slow link are both late.
+TEST(Rules, BothEndsOfALinkAreNoStragglers) {
+  const auto job_with = [](bool both) {
+    JobMaker maker;
+    maker.group("0", {0, 1, 2, 3}).group("1", {4, 5, 6, 7}).group("2", {0, 4});
+    for (int rank = 0; rank < 8; ++rank) {
+      std::vector<MadeEntry> entries;
+      for (std::int64_t number = 1; number <= 20; ++number) {
+        MadeEntry entry = done(number, static_cast<std::uint32_t>(rank / 4));
+        const bool late = rank == 0 || (rank == 4 && both);
+        entry.created += late ? 120 * kMillisecond : 0;
+        entry.completed = number * kSecond + 125 * kMillisecond;
+        entries.push_back(entry);
+      }
+      if (rank % 4 == 0) {
+        MadeEntry pass =
+            message(rank == 0 ? "nccl:send 0->1" : "nccl:recv 1<-0", kDone, 1,
+                    20 * kSecond);
+        pass.group = 2;
+        entries.push_back(pass);
+      }
+      maker.rank(rank, entries);
+    }
+    return maker.job();
+  };
+  EXPECT_EQ(verdict_text(job_with(false)), "straggler 0 likely");
+  EXPECT_EQ(verdict_text(job_with(true)), "healthy - certain");
+}
+
 // Silent rank.
 
 TEST(Rules, ARankThatFellSilentIsAFinding) {

@@ -1,8 +1,8 @@
 // How often the diagnosis is right on snapshots of simulated jobs:
 // snapshot_report [FIRST [COUNT [FOLDER]]]. Lists each job of the half that
-// rules are developed on that it got wrong (--all: of both), prints a table,
-// and fails if innocents are accused with certainty or a moving job is accused.
-// With FOLDER it leaves the dumps of the first job there.
+// rules are developed on that it got wrong (--all: of both), prints a table of
+// both halves, and fails if innocents are accused with certainty or a moving
+// job is accused. With FOLDER it leaves the dumps of the first job there.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,8 @@ namespace {
 
 struct Tally {
   int jobs = 0;
-  int right = 0;
+  int right = 0;  // exactly
+  int fair = 0;   // with those that accuse nobody where dumps do not tell
 };
 
 class Report {
@@ -40,12 +41,17 @@ class Report {
     for (const Rank culprit : verdict.culprits)
       answer.culprits.push_back(culprit.value);
     const bool right = made.truth.allows(answer);
+    const bool fair =
+        right || (made.doubtful && answer.culprits.empty() &&
+                  (verdict.kind == VerdictKind::kInconclusive ||
+                   (made.moving && verdict.kind == VerdictKind::kInProgress)));
     const bool held = is_held_back(index);
     const std::string half = held ? "held" : "tuned";
-    count(made.moving ? "moving" : "hang", half, right);
-    count(fmt::format("  {}", trouble_name(made.trouble)), half, right);
-    count(fmt::format("layout {}", layout_name(made.layout)), half, right);
-    count(fmt::format("ranks {:4}", made.world), half, right);
+    count(made.moving ? "moving" : "hang", half, right, fair);
+    count(fmt::format("  {}", trouble_name(made.trouble)), half, right, fair);
+    count(fmt::format("layout {}", layout_name(made.layout)), half, right,
+          fair);
+    count(fmt::format("ranks {:4}", made.world), half, right, fair);
     const bool calm = verdict.kind == VerdictKind::kHealthy ||
                       verdict.kind == VerdictKind::kInProgress;
     const bool quiet = calm || verdict.kind == VerdictKind::kInconclusive;
@@ -65,7 +71,7 @@ class Report {
     alarms_[held] += alarm ? 1 : 0;
     slanders_[held] += slander ? 1 : 0;
     misses_[held] += missed ? 1 : 0;
-    if (!right && (all_ || !held))
+    if (!fair && (all_ || !held))
       fmt::print("{:4} {}: {} {} but {} {} ({}{}{}{})\n", index, made.name,
                  made.truth.kind, text(made.truth.culprits), answer.kind,
                  text(answer.culprits), confidence_name(verdict.confidence),
@@ -75,16 +81,18 @@ class Report {
   }
 
   bool finish() const {
-    fmt::print("\n{:24} {:>5} {:>7} {:>7} {:>7}\n", "", "jobs", "tuned", "jobs",
-               "held");
+    fmt::print("\n{:24} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "", "jobs",
+               "tuned", "fair", "jobs", "held", "fair");
     for (const auto& [row, halves] : rows_) {
       const auto cell = [&](const std::string& half) {
         const auto found = halves.find(half);
         return found == halves.end() ? Tally{} : found->second;
       };
       const Tally one = cell("tuned"), two = cell("held");
-      fmt::print("{:24} {:5} {:7.3f} {:7} {:7.3f}\n", row, one.jobs, ratio(one),
-                 two.jobs, ratio(two));
+      fmt::print("{:24} {:5} {:7.3f} {:7.3f} {:7} {:7.3f} {:7.3f}\n", row,
+                 one.jobs, ratio(one.right, one.jobs),
+                 ratio(one.fair, one.jobs), two.jobs,
+                 ratio(two.right, two.jobs), ratio(two.fair, two.jobs));
     }
     fmt::print("\ninnocents accused with certainty: {} and {}\n", slanders_[0],
                slanders_[1]);
@@ -98,18 +106,19 @@ class Report {
   }
 
  private:
-  static double ratio(const Tally& tally) {
-    return tally.jobs == 0 ? 1.0
-                           : static_cast<double>(tally.right) / tally.jobs;
+  static double ratio(int part, int whole) {
+    return whole == 0 ? 1.0 : static_cast<double>(part) / whole;
   }
   static std::string text(const std::vector<int>& ranks) {
     return ranks.size() > 8 ? fmt::format("[{} ranks]", ranks.size())
                             : fmt::format("[{}]", fmt::join(ranks, ", "));
   }
-  void count(const std::string& row, const std::string& half, bool right) {
+  void count(const std::string& row, const std::string& half, bool right,
+             bool fair) {
     Tally& tally = rows_[row][half];
     ++tally.jobs;
     tally.right += right ? 1 : 0;
+    tally.fair += fair ? 1 : 0;
   }
 
   const bool all_;

@@ -473,6 +473,26 @@ Result<> Snapshot::write(const std::filesystem::path& folder) const {
   return {};
 }
 
+namespace {
+
+bool is_doubtful(const Setting& setting, const Ran& ran) {
+  if (setting.moving)
+    return setting.skew_ns > 0 &&
+           (setting.recorder.gloo() || setting.run.late_ns < 3 * kPoll);
+  if (setting.recorder.timing || setting.recorder.aborted)
+    return false;
+  // Whether its ranks used to be without a sign of life at most moments.
+  std::int64_t ended = 0;
+  for (const std::vector<Kept>& kept : ran.kept)
+    ended += std::ranges::count_if(
+        kept, [](const Kept& one) { return one.completed != kNever; });
+  const auto ranks = static_cast<std::int64_t>(ran.kept.size());
+  return setting.recorder.only_active || setting.recorder.gloo() ||
+         ran.end * ranks > ended * kPoll / 2;
+}
+
+}  // namespace
+
 Snapshot make_snapshot(std::size_t index) {
   Random random(0xc1a5e * (index + 1));
   const bool held = is_held_back(index);
@@ -517,6 +537,7 @@ Snapshot make_snapshot(std::size_t index) {
     if (ran.hung != !made.moving || !strike(ran, *plan))
       continue;
     made.world = program.world();
+    made.doubtful = is_doubtful(setting, ran);
     made.what = made.moving ? std::string(trouble_name(made.trouble)) : "hang";
     const bool calm = plan->truth.culprits.empty();
     Photographer(index, setting, program, *plan, ran, random).shoot(made);

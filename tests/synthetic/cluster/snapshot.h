@@ -20,6 +20,11 @@ struct Snapshot {
   Trouble trouble = Trouble::kNone;
   int world = 0;
   bool moving = false;
+  // Its dumps alone do not tell it from another job: a hang of slow operations
+  // from one that moves, as far as nothing dates the dumps; a straggler from a
+  // clock that is wrong by less than a watchdog's poll. To accuse nobody is
+  // right, too.
+  bool doubtful = false;
   Truth truth;
   std::map<int, std::string> dumps;  // by rank; empty: an empty file
 
