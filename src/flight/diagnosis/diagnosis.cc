@@ -30,8 +30,9 @@ Verdict judge(const Case& facts) {
       return *std::move(verdict);
     return call_healthy(facts);
   }
-  for (const auto rule : {blame_divergence, call_in_progress, blame_idle,
-                          blame_device, blame_cycle, blame_unknown, call_stuck})
+  for (const auto rule :
+       {blame_divergence, blame_unequal_transfer, call_in_progress, blame_idle,
+        blame_device, blame_cycle, blame_unknown, call_stuck})
     if (std::optional<Verdict> verdict = rule(facts)) {
       if (verdict->kind != VerdictKind::kInconclusive)
         return *std::move(verdict);
@@ -61,8 +62,8 @@ void add_further_faults(const Case& facts, Verdict& verdict) {
   for (const Divergence& divergence : facts.divergences)
     concerned.insert(concerned.end(), divergence.disagreement.suspects.begin(),
                      divergence.disagreement.suspects.end());
-  for (const auto rule :
-       {blame_divergence, blame_idle, blame_device, blame_unknown}) {
+  for (const auto rule : {blame_divergence, blame_unequal_transfer, blame_idle,
+                          blame_device, blame_unknown}) {
     std::optional<Verdict> found = rule(facts);
     if (!found || found->culprits.empty() || found->kind == verdict.kind ||
         found->kind == VerdictKind::kInconclusive)

@@ -13,6 +13,8 @@ namespace postflight {
 // Argument mismatch, wrong group: arguments differ, an operation was skipped or
 // is one too many, or it was called on the wrong group.
 std::optional<Verdict> blame_divergence(const Case& facts);
+// Argument mismatch of a send and its receive.
+std::optional<Verdict> blame_unequal_transfer(const Case& facts);
 // In progress: the job moved between its dumps, and nobody can be accused.
 std::optional<Verdict> call_in_progress(const Case& facts);
 // Never joined, point-to-point: the rank did not come to an operation that

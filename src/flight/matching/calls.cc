@@ -289,6 +289,13 @@ std::optional<Disagreement> Calls::compare(const Passed& send,
   std::ranges::sort(found.suspects);
   found.majority_call = send.call;
   found.minority_call = receive.call;
+  found.text = found.difference == Difference::kSizes
+                   ? fmt::format("{} sent, {} expected",
+                                 shapes_text(job_.tables, sent.inputs),
+                                 shapes_text(job_.tables, received.outputs))
+                   : fmt::format("{} sent, {} expected",
+                                 dtypes_text(job_, sent.input_dtypes),
+                                 dtypes_text(job_, received.output_dtypes));
   return found;
 }
 

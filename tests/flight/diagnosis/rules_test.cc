@@ -677,6 +677,44 @@ TEST(Rules, BothEndsOfALinkAreNoStragglers) {
   EXPECT_EQ(verdict_text(job_with(true)), "healthy - certain");
 }
 
+// Sizes of transfers.
+
+Job unequal_transfer_job(std::int64_t sent, std::int64_t expected) {
+  const auto pass = [](bool send, std::int64_t number, std::int64_t size,
+                       State state) {
+    MadeEntry entry = message(send ? "nccl:send 0->1" : "nccl:recv 1<-0", state,
+                              number, number * kSecond);
+    entry.size = size;
+    return entry;
+  };
+  std::vector<MadeEntry> sends;
+  std::vector<MadeEntry> receives;
+  for (std::int64_t number = 1; number <= 4; ++number) {
+    sends.push_back(pass(true, number, 64, kDone));
+    receives.push_back(pass(false, number, 64, kDone));
+  }
+  sends.push_back(pass(true, 5, sent, kWaiting));
+  receives.push_back(pass(false, 5, expected, kWaiting));
+  return JobMaker().group("0", {0, 1}).rank(0, sends).rank(1, receives).job();
+}
+
+TEST(Rules, WhoPassesAnotherSizeToATransferThanBeforeIsAtFault) {
+  const Job job = unequal_transfer_job(128, 64);
+  EXPECT_EQ(verdict_text(job), "size_mismatch 0 likely");
+  EXPECT_EQ(diagnose(Matching(job)).summary,
+            "rank 0 and rank 1 differ in a transfer in 0_description: [128] "
+            "sent, [64] expected, unlike before by rank 0");
+  EXPECT_EQ(verdict_text(unequal_transfer_job(64, 32)),
+            "size_mismatch 1 likely");
+}
+
+TEST(Rules, WhereBothSidesOfATransferAreNewBothAreNamed) {
+  EXPECT_EQ(verdict_text(unequal_transfer_job(128, 32)),
+            "size_mismatch 0-1 possible");
+  EXPECT_NE(diagnose(Matching(unequal_transfer_job(128, 128))).kind,
+            VerdictKind::kSizeMismatch);
+}
+
 // Silent rank.
 
 TEST(Rules, ARankThatFellSilentIsAFinding) {
