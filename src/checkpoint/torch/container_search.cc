@@ -96,7 +96,7 @@ bool ContainerSearch::examine_front(const Piece& piece) {
   const PickleProbe::Answer front = probe_.answer(bytes);
   const bool named = piece.role == Role::kNamed;
   const bool storage = piece.role == Role::kStorage;
-  bool is_pickle = front.runs;
+  bool is_pickle = storage ? front.runs_by_lines : front.runs;
   if (storage)
     is_pickle = is_pickle || (starts_like_pickle(bytes) && front.reads);
   else
@@ -388,7 +388,7 @@ void ContainerSearch::read_entry(const ZipEntry& entry, const Reading& reading,
 bool ContainerSearch::looks_promising(Bytes front) {
   return starts_like_pickle(front) || starts(front, kLocalSignature) ||
          is_numpy_file(front) || looks_like_tar(front) ||
-         looks_compressed(front) || probe_.answer(front).runs;
+         looks_compressed(front) || probe_.answer(front).runs_by_lines;
 }
 
 // The directory at the end is missing. Entries can still be found from header

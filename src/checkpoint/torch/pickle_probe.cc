@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 #include "checkpoint/zip/local_header.h"
 #include "pickle/audit.h"
 
@@ -14,20 +15,41 @@ namespace postflight {
 namespace {
 
 bool is_dotted_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return is_letter(c) || is_digit(c) || c == '_' || c == '.' ||
-           (c & 0x80) != 0;
-  });
+  return !text.empty() && is_utf8(text) &&
+         std::ranges::all_of(text, [](char c) {
+           return is_letter(c) || is_digit(c) || c == '_' || c == '.' ||
+                  (c & 0x80) != 0;
+         });
+}
+
+bool is_name(const Global& global) {
+  return is_dotted_name(global.module) && is_dotted_name(global.name);
 }
 
 // Whether Python would have called or imported something by the place where the
-// pickle breaks off. Any text that begins with a c has two lines after it.
+// pickle breaks off. Any text that begins with a c has two lines after it, and
+// what is neither a name nor made by a call cannot be called.
 bool runs(const Machine& machine) {
-  return !machine.objects().empty() ||
-         std::ranges::any_of(machine.globals(), [](const Global* global) {
-           return is_dotted_name(global->module) &&
-                  is_dotted_name(global->name);
+  return std::ranges::any_of(
+             machine.globals(),
+             [](const Global* global) { return is_name(*global); }) ||
+         std::ranges::any_of(machine.objects(), [](const Object* object) {
+           const Kind kind = object->callable.kind();
+           return kind == Kind::kObject || kind == Kind::kPersistent ||
+                  kind == Kind::kExtension;
          });
+}
+
+// The same for numbers that happen to be opcodes: names are whole lines.
+bool runs_by_lines(const Machine& machine) {
+  const std::string_view seen = as_text(machine.seen());
+  return std::ranges::any_of(machine.globals(), [seen](const Global* global) {
+    const std::size_t end =
+        static_cast<std::size_t>(global->name.data() - seen.data()) +
+        global->name.size();
+    return is_name(*global) && global->name.data() >= seen.data() &&
+           end < seen.size();
+  });
 }
 
 }  // namespace
@@ -40,7 +62,9 @@ bool starts_like_pickle(Bytes bytes) {
 PickleProbe::Answer PickleProbe::answer(Bytes bytes) {
   machine_.reset();
   const Result<Pickle> pickle = machine_.load(bytes);
-  return {.reads = pickle.has_value(), .runs = runs(machine_)};
+  return {.reads = pickle.has_value(),
+          .runs = runs(machine_),
+          .runs_by_lines = runs_by_lines(machine_)};
 }
 
 // A zip archive begins with the opcode for a persistent object, named by the

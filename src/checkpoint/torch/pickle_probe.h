@@ -15,8 +15,9 @@ class PickleProbe {
   explicit PickleProbe(const Limits& limits) : machine_(limits) {}
 
   struct Answer {
-    bool reads = false;  // to its STOP
-    bool runs = false;   // it would have called or imported something
+    bool reads = false;          // to its STOP
+    bool runs = false;           // it would have called or imported something
+    bool runs_by_lines = false;  // also to a reader that wants whole lines
   };
   Answer answer(Bytes bytes);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "checkpoint/zip_maker.h"
 #include "pickle/assembler.h"
 
 namespace postflight {
@@ -165,6 +166,20 @@ TEST(PickleFile, ReadsArraysOfJoblibAsPlainReadersDo) {
   EXPECT_EQ(
       verdict_of(joblib_array("(cos\\nsystem\\n)R" + std::string(29, '0'))),
       Safety::kDangerous);
+}
+
+// An i or a c at the front would be followed by the name of a function.
+TEST(PickleFile, TakesTheNumbersOfAStorageForNumbers) {
+  const auto pickles_with = [](std::string_view storage) {
+    const std::string file =
+        make_zip({{.name = "a/data.pkl", .contents = "\x80\2}."},
+                  {.name = "a/data/0", .contents = std::string(storage)}});
+    return read_pickles(file)->pickles.size();
+  };
+  EXPECT_EQ(pickles_with("i\x99\x01\xc0\x02\xd7\x06\xbf"), 1u);
+  EXPECT_EQ(pickles_with("cabc"), 1u);
+  EXPECT_EQ(pickles_with("N]b?"), 1u);
+  EXPECT_EQ(pickles_with("(ios\nsystem\n"), 2u);
 }
 
 TEST(PickleFile, WarnsOfBillionLaughs) {
