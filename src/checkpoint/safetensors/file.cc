@@ -10,6 +10,7 @@
 namespace postflight {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // safetensors' own cap
 
 struct Entry {
@@ -54,9 +55,13 @@ class Safetensors {
       return fail(ErrorKind::kCorrupt, "its header is not a JSON object");
     const std::string_view text = as_text(header);
     if (const std::string_view padding = text.substr(text.rfind('}') + 1);
-        padding.find_first_not_of(' ') != padding.npos)
+        padding.find_first_not_of(" \t\n\r") != padding.npos)
       report("safetensors_padding", Severity::kError,
-             "its header is padded with something other than spaces");
+             "its header is padded with something other than white space");
+    if (text.starts_with(kByteOrderMark))
+      report("safetensors_bom", Severity::kError,
+             "its header begins with a byte order mark, which safetensors "
+             "refuses");
     const std::uint32_t top =
         context_.items_only
             ? context_.parent
@@ -119,6 +124,29 @@ class Safetensors {
              "its __metadata__ is not an object of strings");
   }
 
+  // What safetensors refuses, though its bytes are there.
+  void check_dtype(std::string_view name, std::string_view dtype,
+                   const std::vector<std::int64_t>& shape) {
+    const bool four_bits = dtype == "F4";
+    const bool six_bits = dtype.starts_with("F6_");
+    if (!four_bits && !six_bits && !dtype_of_safetensors(dtype)) {
+      report("safetensors_dtype", Severity::kError,
+             fmt::format("tensor '{}' has the dtype {}, which safetensors does "
+                         "not know",
+                         name, dtype));
+      return;
+    }
+    std::uint64_t bits = four_bits ? 4 : six_bits ? 6 : 8;
+    for (const std::int64_t size : shape)
+      bits *=
+          static_cast<std::uint64_t>(size);  // only its last three bits count
+    if (bits % 8 != 0)
+      report("safetensors_misaligned", Severity::kError,
+             fmt::format("tensor '{}' ends inside a byte, which safetensors "
+                         "refuses",
+                         name));
+  }
+
   void add_tensor(std::string_view name, std::string_view dtype_text,
                   const std::vector<std::int64_t>& shape, Extent extent,
                   std::uint32_t top) {
@@ -136,6 +164,7 @@ class Safetensors {
     entries_.push_back({name, extent});
     const Dtype dtype =
         dtype_of_safetensors(dtype_text).value_or(Dtype{.name = dtype_text});
+    check_dtype(name, dtype_text, shape);
     const auto index = static_cast<std::uint32_t>(tree_.storages.size() - 1);
     const std::uint32_t tensor = tree_.add_plain_tensor(dtype, shape, index);
     Tensor& made = tree_.tensors[tensor];

@@ -341,9 +341,23 @@ TEST_F(CheckpointTest, KeepsTheShapeOfElementsOfSixBits) {
       open(made(std::string(R"({"__metadata__":5})") + '\0', ""));
   ASSERT_EQ(odd.findings().size(), 2U);
   EXPECT_EQ(odd.findings()[0].message,
-            "its header is padded with something other than spaces");
+            "its header is padded with something other than white space");
   EXPECT_EQ(odd.findings()[1].message,
             "its __metadata__ is not an object of strings");
+  const auto message = [&](std::string_view header, std::string_view bytes) {
+    const Checkpoint checkpoint = open(made(header, bytes));
+    return checkpoint.findings().empty() ? ""
+                                         : checkpoint.findings()[0].message;
+  };
+  EXPECT_EQ(message("{\"__metadata__\":{}}\t\n", ""), "");
+  EXPECT_EQ(message(R"({"a":{"dtype":"XYZ","shape":[2],)"
+                    R"("data_offsets":[0,2]}})",
+                    "ab"),
+            "tensor 'a' has the dtype XYZ, which safetensors does not know");
+  EXPECT_EQ(message(R"({"a":{"dtype":"F4","shape":[3],)"
+                    R"("data_offsets":[0,2]}})",
+                    "ab"),
+            "tensor 'a' ends inside a byte, which safetensors refuses");
 }
 
 TEST_F(CheckpointTest, FindsHolesInSafetensors) {
