@@ -35,6 +35,10 @@ class PointerMap {
       grow(std::bit_ceil(count * 4 / 3 + 1));
   }
 
+  std::uint64_t memory_bytes() const {
+    return slots_.capacity() * sizeof(Slot);
+  }
+
   // Two rounds: after one, collisions would depend only on the distances
   // between addresses, which a hostile pickle controls.
   static std::size_t hash(const void* key) {

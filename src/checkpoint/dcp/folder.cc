@@ -218,8 +218,7 @@ class Distributed {
   Result<DcpMetadata> read_metadata(const fs::path& path) {
     checkpoint_.add(TRY(DataFile::open(path, context_.limits())));
     DataFile& data = *checkpoint_.files.back();
-    data.machines.push_back(std::make_unique<Machine>(context_.limits()));
-    const Pickle pickle = TRY(data.machines.back()->load(data.bytes()));
+    const Pickle pickle = TRY(load_pickle(checkpoint_, data, data.bytes()));
     // What is kept of tensors and chunks takes about twice the pickle.
     checkpoint_.tree.arena.expect(2 * pickle.size);
     return read_dcp_metadata(pickle.root, checkpoint_.tree.arena);

@@ -5,6 +5,28 @@
 
 namespace postflight {
 
+std::uint64_t CheckpointContents::memory_left() const {
+  constexpr std::uint64_t kPerByte = 64;
+  constexpr std::uint64_t kAlways = 48 << 20;  // of 64 MiB, less the program
+  constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 56;
+  const std::uint64_t allowed =
+      std::min(disk_bytes, kMostFiles) * kPerByte + kAlways;
+  const std::uint64_t taken = held_bytes + tree.memory_bytes();
+  return allowed - std::min(allowed, taken);
+}
+
+Result<Pickle> load_pickle(CheckpointContents& checkpoint, DataFile& file,
+                           Bytes bytes) {
+  Limits limits = checkpoint.context.limits;
+  limits.max_value_bytes =
+      std::min(limits.max_value_bytes, checkpoint.memory_left());
+  file.machines.push_back(std::make_unique<Machine>(limits));
+  Machine& machine = *file.machines.back();
+  Result<Pickle> pickle = machine.load(bytes);
+  checkpoint.held_bytes += machine.memory_bytes();
+  return pickle;
+}
+
 void add_assembly(CheckpointContents& checkpoint, const Assembly& given,
                   std::uint32_t parent, const Key& key, std::string problem) {
   Tree& tree = checkpoint.tree;

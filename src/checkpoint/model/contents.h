@@ -40,9 +40,16 @@ struct CheckpointContents {
   std::vector<Finding> findings = {};
   std::vector<std::pair<std::string, std::string>> properties = {};
   std::string truncation = {};
+  std::uint64_t disk_bytes = 0;  // of its files
+  std::uint64_t held_bytes = 0;  // of the values of its pickles
+
+  // How much memory may still be taken: a few bytes can describe very much.
+  std::uint64_t memory_left() const;
 
   // Returns the index of the file.
   std::uint32_t add(std::unique_ptr<DataFile> file) {
+    if (!file->is_part())
+      disk_bytes += file->size();
     files.push_back(std::move(file));
     return static_cast<std::uint32_t>(files.size() - 1);
   }
@@ -52,6 +59,11 @@ struct CheckpointContents {
         {std::move(kind), severity, std::move(message), std::move(where)});
   }
 };
+
+// Reads the pickle at the start of `bytes`, which are of `file` or kept by it.
+// It keeps the values.
+Result<Pickle> load_pickle(CheckpointContents& checkpoint, DataFile& file,
+                           Bytes bytes);
 
 // Where a source puts the tree of a file or folder: below `parent`, under
 // `key`.

@@ -46,6 +46,7 @@ class DataFile {
   const std::filesystem::path& path() const { return path_; }
   Bytes bytes() const { return bytes_; }
   std::uint64_t size() const { return bytes_.size(); }
+  bool is_part() const { return whole_ != nullptr; }
   const Limits& limits() const { return limits_; }
 
   // All bytes of the file at path(), if it is mapped and not a part of one.

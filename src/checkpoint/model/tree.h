@@ -18,6 +18,12 @@ struct Tree {
   std::vector<Storage> storages;
   Arena arena;
 
+  std::uint64_t memory_bytes() const {
+    return nodes.capacity() * sizeof(Node) +
+           tensors.capacity() * sizeof(Tensor) +
+           storages.capacity() * sizeof(Storage) + arena.reserved_bytes();
+  }
+
   std::string_view keep(std::string_view text);
   std::span<const std::int64_t> keep(std::span<const std::int64_t> numbers);
 

@@ -473,7 +473,9 @@ Result<> TensorReader::stream(const Tensor& tensor, std::size_t piece,
 
 ReadBudget::ReadBudget(const Checkpoint& checkpoint)
     : checkpoint_(checkpoint),
-      left_(checkpoint.limits().max_materialised_bytes) {
+      // Four gigabytes are some seconds of work for whoever sent a few bytes.
+      left_(std::min(checkpoint.limits().max_materialised_bytes,
+                     std::uint64_t{4} << 30)) {
   constexpr std::uint64_t kTimesRead = 16;  // views of one storage
   for (const DataFile* const file : checkpoint.files())
     left_ += file->size() * kTimesRead;

@@ -8,8 +8,7 @@ namespace postflight {
 
 Result<> add_bare_pickle(std::uint32_t file, const SourceContext& context) {
   DataFile& data = *context.checkpoint.files[file];
-  data.machines.push_back(std::make_unique<Machine>(context.limits()));
-  Result<Pickle> pickle = data.machines.back()->load(data.bytes());
+  Result<Pickle> pickle = load_pickle(context.checkpoint, data, data.bytes());
   if (!pickle) {
     // If it is not a pickle at all, this says what it seems to be.
     Allowance allowance(data.size(), context.limits());

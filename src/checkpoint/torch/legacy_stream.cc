@@ -54,10 +54,8 @@ class LegacyStream {
   };
 
   Result<Value> next_pickle(std::string_view what) {
-    data_.machines.push_back(std::make_unique<Machine>(context_.limits()));
     const Pickle pickle =
-        TRY(data_.machines.back()
-                ->load(data_.bytes().subspan(at_))
+        TRY(load_pickle(checkpoint_, data_, data_.bytes().subspan(at_))
                 .in(fmt::format("the {} at byte {}", what, at_)));
     at_ += pickle.size;
     return pickle.root;

@@ -81,10 +81,10 @@ class TarCheckpoint {
   }
 
   Result<Value> next_pickle() {
-    data_.machines.push_back(std::make_unique<Machine>(context_.limits()));
-    const Pickle pickle = TRY(data_.machines.back()
-                                  ->load(data_.bytes().subspan(at_, end_ - at_))
-                                  .in(fmt::format("byte {}", at_)));
+    const Pickle pickle =
+        TRY(load_pickle(context_.checkpoint, data_,
+                        data_.bytes().subspan(at_, end_ - at_))
+                .in(fmt::format("byte {}", at_)));
     at_ += pickle.size;
     return pickle.root;
   }

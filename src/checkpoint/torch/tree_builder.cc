@@ -66,7 +66,7 @@ bool TreeBuilder::build_items(const Value& root, std::uint32_t parent) {
   else
     return false;
   const std::size_t count = children_.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count && !is_over_; ++i) {
     const TreeChild child = children_[i];
     build(child.value, parent, child.key);
   }
@@ -74,8 +74,37 @@ bool TreeBuilder::build_items(const Value& root, std::uint32_t parent) {
   return true;
 }
 
+bool TreeBuilder::has_room(std::uint64_t more) {
+  // Maps double when they are full.
+  const std::uint64_t maps =
+      first_.memory_bytes() + open_.memory_bytes() + persistent_.memory_bytes();
+  const std::uint64_t own = children_.capacity() * sizeof(TreeChild) +
+                            opened_.capacity() * sizeof(Opened) +
+                            made_.capacity() * sizeof(Made) + 2 * maps;
+  is_over_ = is_over_ || tree_.memory_bytes() - at_start_ + own + more > most_;
+  return !is_over_;
+}
+
+template <class T>
+bool TreeBuilder::make_room(std::vector<T>& items, std::size_t count) {
+  constexpr std::size_t kFew = 4096;
+  if (items.size() + count <= items.capacity())
+    return !is_over_;
+  const std::size_t room =
+      std::max(items.size() + count, items.size() + items.size() / 4 + kFew);
+  if (!has_room(room * sizeof(T)))
+    return false;
+  items.reserve(room);
+  return true;
+}
+
 void TreeBuilder::write_out() {
   while (!opened_.empty()) {
+    if (!make_room(tree_.nodes, 1) || !make_room(opened_, 1)) {
+      while (!opened_.empty())
+        close();
+      return;
+    }
     Opened& innermost = opened_.back();
     if (innermost.next == innermost.end) {
       close();
@@ -210,8 +239,8 @@ void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
   constexpr std::size_t kFewPairs = 8;  // not worth a table
   const bool few = pairs.size() <= kFewPairs;
   const std::size_t begin = children_.size();
-  if (begin + pairs.size() > children_.capacity())
-    children_.reserve(std::max(begin + pairs.size(), begin * 2));
+  if (!make_room(children_, pairs.size()))
+    return;
   HashIndex places;  // among the children that are added here
   if (!few)
     places.reserve(pairs.size());
@@ -239,6 +268,8 @@ void TreeBuilder::add_pairs(std::span<const Pair> pairs) {
 }
 
 void TreeBuilder::add_items(std::span<const Value> items) {
+  if (!make_room(children_, items.size()))
+    return;
   for (std::size_t i = 0; i < items.size(); ++i)
     children_.push_back({Key::index(i), items[i]});
 }
@@ -387,12 +418,17 @@ std::uint32_t TreeBuilder::add_tensor(const TreeChild& child,
 
 Result<> place(TreeBuilder& builder, const Value& root,
                const SourceContext& context) {
-  if (!context.items_only) {
+  const std::uint64_t most = context.checkpoint.memory_left();
+  builder.limit(most);
+  if (!context.items_only)
     builder.build(root, context.parent, context.key);
-    return {};
-  }
-  if (!builder.build_items(root, context.parent))
+  else if (!builder.build_items(root, context.parent))
     return fail(ErrorKind::kCorrupt, "it holds no dict of tensors");
+  if (builder.is_over())
+    return fail(ErrorKind::kRefused,
+                "its tree takes more than the {} bytes of memory allowed for a "
+                "file of this size",
+                most);
   return {};
 }
 

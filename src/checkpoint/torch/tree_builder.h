@@ -33,7 +33,9 @@ struct TensorDescription {
 class TreeBuilder {
  public:
   TreeBuilder(Tree& tree, StorageResolver resolver)
-      : tree_(tree), resolver_(std::move(resolver)) {}
+      : tree_(tree),
+        at_start_(tree.memory_bytes()),
+        resolver_(std::move(resolver)) {}
 
   // Returns the tensor that a persistent id itself stands for, as in the oldest
   // files, or kNoIndex.
@@ -41,6 +43,11 @@ class TreeBuilder {
   void set_tensor_resolver(TensorResolver resolver) {
     tensor_resolver_ = std::move(resolver);
   }
+
+  // The memory that the tree and its making may take; beyond it, nothing more
+  // is added.
+  void limit(std::uint64_t bytes) { most_ = bytes; }
+  bool is_over() const { return is_over_; }
 
   // About how many tensors there will be.
   void expect(std::size_t tensors) { made_.reserve(tensors); }
@@ -67,6 +74,10 @@ class TreeBuilder {
     std::uint32_t tensor = 0;
   };
 
+  bool has_room(std::uint64_t more);
+  // Vectors grow by a quarter: to double them would take three times as much.
+  template <class T>
+  bool make_room(std::vector<T>& items, std::size_t count);
   void write_out();
   void close();
   void expand(const TreeChild& child, std::uint32_t parent);
@@ -117,7 +128,10 @@ class TreeBuilder {
   void check(Tensor& tensor, std::uint64_t available);
   bool numbers(const Value& value, std::span<const std::int64_t>& to);
 
+  std::uint64_t most_ = ~std::uint64_t{0};
+  bool is_over_ = false;
   Tree& tree_;
+  std::uint64_t at_start_ = 0;  // the memory of the tree
   StorageResolver resolver_;
   TensorResolver tensor_resolver_;
   std::vector<Opened> opened_;           // each is a child of the one before

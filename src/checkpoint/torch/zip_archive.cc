@@ -152,19 +152,18 @@ class TorchZip {
   Result<> add_entry(const ZipEntry& entry, std::string_view prefix,
                      std::string_view suffix, std::uint32_t parent,
                      const Key& key) {
+    // Values and nodes take several times the size of a pickle.
+    const std::uint64_t most = checkpoint_.memory_left() / 4;
+    if (entry.method != kStored && entry.size > most)
+      return fail(ErrorKind::kRefused,
+                  "'{}' is {} bytes once inflated, which is more than the {} "
+                  "allowed for a file of this size",
+                  entry.name, entry.size, most);
     data_.inflated.push_back(std::make_unique<Contents>(TRY(contents(entry))));
-    Limits limits = context_.limits();
-    // The limit for a deflated pickle depends on the size of the file, or a
-    // decompression bomb would take a thousand times its size, and many times
-    // that as values.
-    if (entry.method != kStored)
-      limits.max_value_bytes =
-          std::min(limits.max_value_bytes,
-                   std::max<std::uint64_t>(data_.size() * 64, 64 << 20));
-    data_.machines.push_back(std::make_unique<Machine>(limits));
-    const Pickle pickle = TRY(data_.machines.back()
-                                  ->load(data_.inflated.back()->bytes())
-                                  .in(entry.name));
+    checkpoint_.held_bytes += data_.inflated.back()->inflated.size();
+    const Pickle pickle =
+        TRY(load_pickle(checkpoint_, data_, data_.inflated.back()->bytes())
+                .in(entry.name));
     const std::string before = fmt::format("{}/{}", root_, prefix);
     const std::string after(suffix);
     TreeBuilder builder(checkpoint_.tree,

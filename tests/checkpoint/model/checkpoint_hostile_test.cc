@@ -49,6 +49,18 @@ std::vector<Case> cases() {
           {"tar", tar_file(root).substr(0, 5000)}};
 }
 
+// Each byte would become a node, which takes far more than 64 times as much.
+TEST(HostileCheckpoint, RefusesATreeFarLargerThanItsFile) {
+  const std::string bytes = "(" + std::string(2'000'000, ']') + "l.";
+  const Result<Checkpoint> checkpoint =
+      Checkpoint::open(as_bytes(bytes), "bomb.pkl");
+  ASSERT_FALSE(checkpoint);
+  EXPECT_EQ(checkpoint.error().kind(), ErrorKind::kRefused);
+  EXPECT_TRUE(checkpoint.error().message().find(
+                  "its tree takes more than the ") != std::string::npos)
+      << checkpoint.error().message();
+}
+
 TEST(HostileCheckpoint, EveryPrefixEndsCleanly) {
   const TemporaryFolder folder = scratch_folder();
   const std::filesystem::path path = folder.path() / "prefix";
