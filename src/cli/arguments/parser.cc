@@ -156,6 +156,11 @@ class Parser {
   // `kind` is "an option" or the like.
   tl::unexpected<Error> unknown(std::string_view word,
                                 std::string_view kind) const {
+    // "postflight verify" is "postflight ckpt verify".
+    for (const Command& below : command_->commands)
+      if (const Command* const nested = below.find(word))
+        return fail(ErrorKind::kUsage, "'{}' is not {} of {}; did you mean {}?",
+                    word, kind, command_->called(), nested->called());
     std::vector<std::string> known;
     for (const Command& below : command_->commands)
       if (!below.hidden)

@@ -55,9 +55,13 @@ void write_settings(const Examination& examination, bool all,
     out += "\n  no variable of the flight recorder is set (--all)\n";
     return;
   }
+  // Beside the settings there has to be room for what they mean.
   constexpr std::size_t kWidest = 48;
-  widest = std::min(widest, kWidest);
-  out += all ? "\n  settings, and in brackets what torch 2.11 does without\n"
+  constexpr std::size_t kMeaning = 26;
+  widest = std::min(
+      {widest, kWidest,
+       terminal.width > kMeaning ? terminal.width - kMeaning : std::size_t{0}});
+  out += all ? "\n  settings, and in brackets what torch does without\n"
              : "\n  settings\n";
   for (const Row& row : rows) {
     const std::size_t used = display_width(row.setting);
@@ -105,9 +109,12 @@ void write_examination(const Examination& examination, bool all,
                        examination.ring->wrapped
                            ? ", the shortest of those that wrapped"
                            : "; nothing was overwritten");
-  out +=
-      fmt::format("  profiler  launched programs by {}; attaches to {}\n",
-                  examination.profiler.launch(), examination.profiler.attach());
+  out += "  profiler  " +
+         wrapped(fmt::format("launched programs by {}; attaches to {}",
+                             examination.profiler.launch(),
+                             examination.profiler.attach()),
+                 12, terminal.width, 12) +
+         "\n";
 }
 
 }  // namespace postflight

@@ -198,7 +198,7 @@ void write_stacks(const StackSnapshot& snapshot,
         "{} {}", escape_for_terminal(process.name()),
         main == nullptr ? "has no Python thread" : doing(*main, terminal)));
     if (const std::string text = about(process); !text.empty())
-      out += fmt::format("  {}\n", text);
+      out += "  " + wrapped(text, 2, terminal.width, 4) + "\n";
     write_process(process, terminal, out);
   } else {
     const std::vector<StackGroup> groups = group_stacks(snapshot.processes);
