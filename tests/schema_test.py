@@ -97,6 +97,8 @@ def main():
         shutil.copy(state, os.path.join(folder, "step_1.pt"))
         for command in ("log", "latest"):
             collected += answers(program, "ckpt", command, "--json", folder)
+        collected += answers(program, "ckpt", "bisect", "--json", folder,
+                             "--until", "model.0* min<0")
         manifest = os.path.join(folder, "manifest.json")
         answers(program, "ckpt", "digest", "--json", state, "--manifest",
                 manifest)

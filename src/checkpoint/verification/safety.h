@@ -7,7 +7,8 @@ namespace postflight {
 
 // What loading a checkpoint in Python would do at worst: the verdicts that
 // postflight pickle gives on its files, merged. Items that went through
-// transforms are judged as they are after decoding.
-SafetyVerdict safety_of(const Checkpoint& checkpoint);
+// transforms are judged as they are after decoding; with `quickly` they are not
+// decoded, which would read all of them, and so are unknown.
+SafetyVerdict safety_of(const Checkpoint& checkpoint, bool quickly = false);
 
 }  // namespace postflight

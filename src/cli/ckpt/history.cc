@@ -68,6 +68,37 @@ Result<Exit> latest(const HistoryOptions& options, Session& session) {
   return exit_for(!found);
 }
 
+struct BisectOptions {
+  std::string run;
+  std::string until;
+};
+
+Result<Exit> bisect_run(const BisectOptions& options, Session& session) {
+  const Condition condition = TRY(Condition::parse(options.until));
+  std::vector<RunStep> steps = TRY(steps_of({.run = options.run}));
+  const std::size_t all = steps.size();
+  // What cannot be read says nothing about when it broke.
+  std::erase_if(steps, [&session](const RunStep& step) {
+    const StepState state = state_of(step, session.context(), false);
+    if (!state.whole)
+      session.complain(fmt::format("left out: {} is not whole: {}",
+                                   step.path.string(), state.problem));
+    return !state.whole;
+  });
+  std::vector<LookedAt> looked_at;
+  const Bisection found = TRY(bisect(steps, condition, session.context(),
+                                     [&](const RunStep& step, bool met) {
+                                       looked_at.push_back({step, met});
+                                     }));
+  Output out([&session](std::string_view piece) { session.print(piece); });
+  const BisectReport report{options.run, options.until, steps, looked_at, all};
+  if (session.options().json)
+    write_bisection_json(report, found, out);
+  else
+    write_bisection(report, found, session.terminal(), out);
+  return exit_for(found.first.has_value());
+}
+
 void add_history_options(CommandArguments& arguments, HistoryOptions& options) {
   arguments
       .positional("RUN", options.run,
@@ -94,6 +125,38 @@ Command ckpt_log_command() {
         add_history_options(arguments, *options);
         return
             [options](Session& session) { return log_run(*options, session); };
+      }};
+}
+
+Command ckpt_bisect_command() {
+  return {
+      .name = "bisect",
+      .sentence =
+          "Finds the first checkpoint of a run from which on a condition "
+          "holds.\n"
+          "About log2 of the steps are read, as what broke stays broken. Exit "
+          "1 if there is such a step.",
+      .examples = {{"postflight ckpt bisect runs/7b --until nan",
+                    "since when are there NaN?"},
+                   {"postflight ckpt bisect runs/7b --until '*layer.3* std>5'",
+                    "since when is it that wide?"},
+                   {"postflight ckpt bisect --json runs/7b --until inf",
+                    "for a program"}},
+      .declare = [](CommandArguments& arguments) {
+        const auto options = std::make_shared<BisectOptions>();
+        arguments
+            .positional("RUN", options->run,
+                        "The folder in which a run saves its checkpoints")
+            .required();
+        arguments
+            .option("--until", options->until, "CONDITION",
+                    "A sign of ckpt stats (nan, inf, ...), or keys and a "
+                    "statistic: 'KEYS STAT>NUMBER'")
+            .required();
+        add_threads_option(arguments);
+        return [options](Session& session) {
+          return bisect_run(*options, session);
+        };
       }};
 }
 

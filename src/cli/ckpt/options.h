@@ -40,6 +40,7 @@ void add_key_options(CommandArguments& arguments, CheckpointOptions& options);
 void add_threads_option(CommandArguments& arguments);
 
 Command ckpt_convert_command();
+Command ckpt_bisect_command();
 Command ckpt_diff_command();
 Command ckpt_latest_command();
 Command ckpt_log_command();

@@ -96,4 +96,55 @@ void write_latest_json(std::string_view run, const ListedStep* latest,
   json.finish();
 }
 
+void write_bisection(const BisectReport& report, const Bisection& found,
+                     const Terminal& terminal, Output& out) {
+  if (!found.first) {
+    out += fmt::format(
+        "{}  no step of {} meets {}\n", terminal.styled(Style::kGreen, "NEVER"),
+        escape_for_terminal(report.run), escape_for_terminal(report.condition));
+  } else {
+    const RunStep& step = report.steps[*found.first];
+    out += fmt::format("{}  step {}  {}\n  {}\n",
+                       terminal.styled(Style::kRed, "FIRST"), step.step,
+                       escape_for_terminal(step.path.string()),
+                       escape_for_terminal(found.how));
+    out += *found.first == 0
+               ? std::string("  it is the oldest step that can be read\n")
+               : fmt::format("  the last without it: step {}\n",
+                             report.steps[*found.first - 1].step);
+  }
+  out += fmt::format("  {} of {} steps were read\n", found.read, report.all);
+}
+
+void write_bisection_json(const BisectReport& report, const Bisection& found,
+                          Output& out) {
+  JsonWriter json(out);
+  json.begin("postflight.ckpt.bisect/1");
+  json.field("run", report.run);
+  json.field("condition", report.condition);
+  json.key("first");
+  if (!found.first) {
+    json.value(nullptr);
+  } else {
+    const RunStep& step = report.steps[*found.first];
+    json.object();
+    json.field("step", step.step);
+    json.field("path", step.path.string());
+    json.field("how", found.how);
+    json.end();
+  }
+  json.array("read");
+  for (const LookedAt& one : report.looked_at) {
+    json.object();
+    json.field("step", one.step.step);
+    json.field("met", one.met);
+    json.end();
+  }
+  json.end();
+  json.field("steps", report.all);
+  json.array("findings");
+  json.end();
+  json.finish();
+}
+
 }  // namespace postflight

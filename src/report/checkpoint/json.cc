@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "checkpoint/model/value_repr.h"
+#include "checkpoint/verification/safety.h"
 #include "report/checkpoint/report.h"
 #include "report/checkpoint/values.h"
 #include "report/finding_text.h"
@@ -221,6 +222,7 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
   }
   json.end();
   json.end();
+  write_safety_json(safety_of(checkpoint, /*quickly=*/true), json);
   write_findings(checkpoint.findings(), json);
   json.finish();
 }

@@ -13,6 +13,7 @@
 #include "base/escape.h"
 #include "base/units.h"
 #include "checkpoint/model/value_repr.h"
+#include "checkpoint/verification/safety.h"
 #include "report/checkpoint/report.h"
 #include "report/finding_text.h"
 
@@ -367,6 +368,7 @@ void write_listing(std::string_view name, const Checkpoint& checkpoint,
                          totals.tensors == 1 ? "" : "s",
                          escape_for_terminal(dtype));
   write_metadata(checkpoint, out);
+  write_safety(safety_of(checkpoint, /*quickly=*/true), terminal, out);
   write_findings(checkpoint.findings(), terminal, out);
 }
 
