@@ -397,7 +397,8 @@ struct postflight_evidence {
   size_t stack_count;
 };
 
-/* Reads dumps; with diagnose != 0, also says what happened. */
+/* Reads dumps; with diagnose != 0, also says what happened, and then there may
+ * be logs alone. */
 postflight_status postflight_job_read(
     postflight_context* context, const struct postflight_evidence* evidence,
     int diagnose, postflight_job** job, postflight_error** error);

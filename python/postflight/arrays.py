@@ -118,7 +118,7 @@ def make(dtype: str, shape: Tuple[int, ...], size: int,
          wanted: str = "") -> Memory:
     """A new array of this dtype and shape, which takes `size` bytes."""
     kind = framework(wanted)
-    if kind == "torch":
+    if kind == "torch" and not _packed(shape, size):
         tensor = torch().empty(shape, dtype=_torch_dtype(dtype))
         _check(dtype, tensor.numel() * tensor.element_size(), size)
         return Memory(tensor, tensor.data_ptr())
@@ -133,7 +133,7 @@ def make(dtype: str, shape: Tuple[int, ...], size: int,
 
 
 def _packed(shape: Tuple[int, ...], size: int) -> bool:
-    """Whether several elements share a byte, which numpy does not know."""
+    """Whether several elements share a byte; those are given as bytes."""
     count = 1
     for one in shape:
         count *= one

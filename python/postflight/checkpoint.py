@@ -567,7 +567,8 @@ class Maker:
         if node.kind == LIST:
             return values
         if node.kind == TUPLE:
-            return tuple(values)
+            return arrays.size(values) if node.type == "torch.Size" \
+                else tuple(values)
         if node.kind == SET:
             try:
                 return set(values)

@@ -107,9 +107,11 @@ def _fields(kind: Any, given: Dict[str, Any]) -> Any:
     return kind(**known)
 
 
-def diagnose(paths: Any, *, logs: Any = (), hosts: Any = None, stacks: Any = (),
+def diagnose(paths: Any = (), *, logs: Any = (), hosts: Any = None, stacks: Any = (),
              strict: bool = False) -> Diagnosis:
     """Says what happened to a job, from its dumps: files, folders or globs.
+
+    Without dumps, the logs alone are looked at.
 
     >>> found = diagnose("tests/data/flight/nccl_tp_fsdp")
     >>> found.verdict.kind, found.verdict.culprits

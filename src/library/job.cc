@@ -16,13 +16,14 @@ std::vector<std::string> texts(const char* const* texts, std::size_t count) {
   return {texts, texts + count};
 }
 
-Result<JobEvidence> evidence_of(const postflight_evidence& given) {
+Result<JobEvidence> evidence_of(const postflight_evidence& given,
+                                int diagnose) {
   if (given.size != sizeof(given))
     return fail(ErrorKind::kUsage,
                 "postflight_evidence has {} bytes instead of {}; begin with "
                 "POSTFLIGHT_SIZED",
                 given.size, sizeof(given));
-  if (given.dump_count == 0)
+  if (given.dump_count == 0 && (diagnose == 0 || given.log_count == 0))
     return fail(ErrorKind::kUsage, "no dumps were given");
   return JobEvidence{.dumps = texts(given.dumps, given.dump_count),
                      .hosts = text_or_empty(given.hosts),
@@ -47,7 +48,7 @@ postflight_status postflight_job_read(postflight_context* context,
   return guarded(error, [&]() -> Result<> {
     auto shared = shared_from_members<SharedJob>(shared_context(context));
     const Context& with = shared->context->context;
-    const JobEvidence known = TRY(evidence_of(*evidence));
+    const JobEvidence known = TRY(evidence_of(*evidence, diagnose));
     if (diagnose != 0)
       shared->found.emplace(TRY(investigate(known, with)));
     else

@@ -349,6 +349,16 @@ class Dumps(unittest.TestCase):
         self.assertTrue(found.is_problem)
         self.assertEqual([rank.rank for rank in found.ranks], [0, 1, 2, 3])
 
+    def test_diagnose_takes_logs_alone(self):
+        logs = sorted((DATA / "logs").rglob("*.log"))[:1]
+        found = postflight.diagnose(logs=logs)
+        answer = json.loads(subprocess.run(
+            [PROGRAM, "trace", "--json", "--log", str(logs[0])],
+            stdout=subprocess.PIPE).stdout)
+        self.assertEqual(found.raw["verdict"], answer["verdict"])
+        with self.assertRaisesRegex(postflight.Error, "no dumps were given"):
+            postflight.diagnose()
+
     def test_entries_are_those_of_the_program(self):
         lines = subprocess.run(
             [PROGRAM, "entries", "--json", str(self.folder)],
