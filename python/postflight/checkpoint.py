@@ -223,7 +223,7 @@ class Checkpoint:
     Nothing in it is run, and no tensor is read before it is asked for.
 
     >>> checkpoint = Checkpoint("tests/data/ckpt/train_state.pt")
-    >>> checkpoint.tensor(checkpoint.find('model."0.weight"'))
+    >>> checkpoint.tensor(checkpoint.find('model.0.weight'))
     <float32 [8, 6]>
     """
 
