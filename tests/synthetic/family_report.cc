@@ -31,7 +31,7 @@ struct Floors {
   double recall = 0.985;
 };
 constexpr Floors kAfterwardsFloors = {};
-constexpr Floors kSnapshotFloors = {.precision = 0.62, .recall = 0.70};
+constexpr Floors kSnapshotFloors = {.precision = 0.92, .recall = 0.90};
 
 struct Tally {
   int jobs = 0;      // with that truth
@@ -126,7 +126,8 @@ class Report {
     fmt::print("moving jobs accused or called a hang: {}\n", false_alarms_);
     fmt::print("hangs called healthy or in progress: {}\n", false_calms_);
     return ratio(all.right, all.answered) >= floors_.precision &&
-           ratio(all.found, all.jobs) >= floors_.recall && slandered_ == 0;
+           ratio(all.found, all.jobs) >= floors_.recall && slandered_ == 0 &&
+           false_alarms_ == 0 && false_calms_ == 0;
   }
 
  private:
