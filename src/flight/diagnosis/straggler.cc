@@ -314,18 +314,21 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
   // it shares with the straggler.
   Verdict verdict;
   const Seen* worst = nullptr;
-  for (const auto& [rank, all] : seen)
-    if (all.clear && all.alike && all.late == all.groups &&
-        !any_partner(rank, [&](Rank other) {
-          const auto found = seen.find(other);
-          return facts.job.find(other) == nullptr ||
-                 (found != seen.end() &&
-                  found->second.worst.typical > all.worst.typical / 2);
-        })) {
-      verdict.culprits.push_back(rank);
-      if (worst == nullptr || all.worst.typical > worst->worst.typical)
-        worst = &all;
-    }
+  for (const auto& entry : seen) {
+    const Rank rank = entry.first;
+    const Seen& all = entry.second;
+    const bool with_partner = any_partner(rank, [&](Rank other) {
+      const auto found = seen.find(other);
+      return facts.job.find(other) == nullptr ||
+             (found != seen.end() &&
+              found->second.worst.typical > all.worst.typical / 2);
+    });
+    if (!all.clear || !all.alike || all.late != all.groups || with_partner)
+      continue;
+    verdict.culprits.push_back(rank);
+    if (worst == nullptr || all.worst.typical > worst->worst.typical)
+      worst = &all;
+  }
   // If many ranks are late, the clocks are wrong, not the ranks.
   if (worst == nullptr ||
       (verdict.culprits.size() > 1 &&
