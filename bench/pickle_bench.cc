@@ -11,8 +11,8 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/file.h"
-#include "pickle/disassembler.h"
 #include "pickle/machine.h"
+#include "pickle/text/disassembler.h"
 
 namespace postflight {
 namespace {

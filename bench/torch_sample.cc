@@ -8,7 +8,7 @@
 
 #include "checkpoint/zip/crc32.h"
 #include "pickle/builder.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 namespace postflight {
 namespace {

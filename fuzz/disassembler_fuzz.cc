@@ -1,9 +1,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pickle/decompiler.h"
-#include "pickle/disassembler.h"
-#include "pickle/readers.h"
+#include "pickle/audit/readers.h"
+#include "pickle/text/decompiler.h"
+#include "pickle/text/disassembler.h"
 
 using namespace postflight;
 

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "json/json_value.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 using namespace postflight;
 

@@ -2,9 +2,9 @@
 #include <cstdint>
 
 #include "json/writer.h"
-#include "pickle/audit.h"
+#include "pickle/audit/audit.h"
 #include "pickle/machine.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 #include "report/pickle/json.h"
 #include "report/pickle/text.h"
 

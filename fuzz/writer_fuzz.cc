@@ -6,7 +6,7 @@
 #include "pickle/machine.h"
 #include "pickle/parts.h"
 #include "pickle/same_graph.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 using namespace postflight;
 

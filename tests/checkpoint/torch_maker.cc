@@ -3,7 +3,7 @@
 #include "base/test_files.h"
 #include "checkpoint/expect.h"
 #include "checkpoint/zip_maker.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 namespace postflight {
 namespace {

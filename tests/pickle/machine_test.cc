@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "pickle/assembler.h"
-#include "pickle/disassembler.h"
 #include "pickle/shown.h"
+#include "pickle/text/disassembler.h"
 
 namespace postflight {
 namespace {

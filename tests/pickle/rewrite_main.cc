@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "pickle/machine.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 namespace postflight {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pickle/builder.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 #include "synthetic/recorder.h"
 
 namespace postflight::synthetic {

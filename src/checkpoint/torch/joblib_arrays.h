@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
-#include "pickle/audit.h"
+#include "pickle/audit/audit.h"
 #include "pickle/machine.h"
 
 namespace postflight {

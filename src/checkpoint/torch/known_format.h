@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "pickle/safety.h"
+#include "pickle/audit/safety.h"
 
 namespace postflight {
 

@@ -11,9 +11,9 @@
 #include "checkpoint/torch/container_search.h"
 #include "checkpoint/torch/joblib_arrays.h"
 #include "checkpoint/torch/storage_reference.h"
-#include "pickle/expansion.h"
+#include "pickle/audit/expansion.h"
+#include "pickle/audit/readers.h"
 #include "pickle/nested.h"
-#include "pickle/readers.h"
 
 namespace postflight {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/finding.h"
 #include "base/limits.h"
 #include "checkpoint/torch/pickle_streams.h"
-#include "pickle/audit.h"
+#include "pickle/audit/audit.h"
+#include "pickle/audit/safety.h"
 #include "pickle/machine.h"
-#include "pickle/safety.h"
 
 namespace postflight {
 

@@ -9,7 +9,7 @@
 #include "base/ascii.h"
 #include "base/utf8.h"
 #include "checkpoint/zip/local_header.h"
-#include "pickle/audit.h"
+#include "pickle/audit/audit.h"
 
 namespace postflight {
 namespace {

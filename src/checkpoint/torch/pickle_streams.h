@@ -12,7 +12,7 @@
 #include "base/finding.h"
 #include "base/limits.h"
 #include "checkpoint/zip/directory.h"
-#include "pickle/safety.h"
+#include "pickle/audit/safety.h"
 
 namespace postflight {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "checkpoint/model/checkpoint.h"
-#include "pickle/safety.h"
+#include "pickle/audit/safety.h"
 
 namespace postflight {
 

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/context.h"
 #include "base/error.h"
-#include "pickle/safety.h"
+#include "pickle/audit/safety.h"
 
 namespace postflight {
 

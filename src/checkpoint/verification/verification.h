@@ -8,7 +8,7 @@
 
 #include "base/finding.h"
 #include "checkpoint/model/checkpoint.h"
-#include "pickle/safety.h"
+#include "pickle/audit/safety.h"
 
 namespace postflight {
 

@@ -9,7 +9,7 @@
 
 #include "checkpoint/tensor/slice.h"
 #include "checkpoint/writing/tensor_stream.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 #include "stream/sink.h"
 
 namespace postflight {

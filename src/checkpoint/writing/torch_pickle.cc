@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 namespace postflight {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "flight/classic/guid.h"
 #include "pickle/builder.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 #include "report/classic/report.h"
 #include "report/classic/rows.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/escape.h"
 #include "json/writer.h"
-#include "pickle/decompiler.h"
+#include "pickle/text/decompiler.h"
 #include "report/pickle/report.h"
 
 namespace postflight {

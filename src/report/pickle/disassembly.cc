@@ -4,7 +4,7 @@
 #include "base/display_width.h"
 #include "base/escape.h"
 #include "json/writer.h"
-#include "pickle/disassembler.h"
+#include "pickle/text/disassembler.h"
 #include "report/pickle/report.h"
 
 namespace postflight {

@@ -5,7 +5,7 @@
 #include "base/display_width.h"
 #include "base/escape.h"
 #include "json/writer.h"
-#include "pickle/readers.h"
+#include "pickle/audit/readers.h"
 #include "report/pickle/report.h"
 #include "report/wrapped.h"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "pickle/builder.h"
-#include "pickle/writer.h"
+#include "pickle/writing/writer.h"
 
 namespace postflight::synthetic::cluster {
 namespace {
