@@ -14,9 +14,9 @@ namespace postflight {
 // Selects nodes by their printed paths: those that match any of several globs
 // or contain a match of any of several regular expressions. Globs are those of
 // base/glob.h, except that a bracket around digits, * and ? is the index of a
-// list: opt[0].m, opt[*].m. A path with quotes (model."a.b") may also be given
-// without them (model.a.b); the root is (root). A filter without patterns
-// selects everything.
+// list: opt[0].m, opt[*].m. Each key may be given with or without quotes,
+// however it is printed (model."a.b", model.a.b); the root is (root). A filter
+// without patterns selects everything.
 class KeyFilter {
  public:
   KeyFilter() = default;
@@ -30,6 +30,7 @@ class KeyFilter {
   bool matches(std::string_view path) const;
 
   std::vector<std::string> globs_;
+  std::vector<std::string> quoted_globs_;  // those with quotes, around all keys
   std::vector<Pattern> patterns_;
 };
 

@@ -97,6 +97,23 @@ TEST_F(KeyFilterTest, QuotesOnlyPathsThatWouldBePrintedAlike) {
     paths.push_back(checkpoint.path_of(i));
   EXPECT_THAT(paths, ElementsAre("model", "model.a.b", "model.a", "model.a.c",
                                  "model.\"d e\""));
+  const auto found = [&](std::string_view path) {
+    return checkpoint.path_of(must(find_node(checkpoint, path)));
+  };
+  EXPECT_EQ(found("model.\"a.b\""), "model.a.b");
+  EXPECT_EQ(found("\"model\".\"a\".c"), "model.a.c");
+  EXPECT_EQ(message_of(find_node(checkpoint, "\"model.a\".c")),
+            "no key is called \"model.a\".c; postflight ckpt ls --all shows "
+            "them");
+  EXPECT_EQ(
+      message_of(find_node(checkpoint, "model.\"a.b")),
+      "no key is called model.\"a.b; postflight ckpt ls --all shows them");
+}
+
+TEST_F(KeyFilterTest, TakesQuotesInGlobsHoweverAKeyIsPrinted) {
+  EXPECT_THAT(matches("\"opt\"[*].\"m\""), ElementsAre("opt[0].m", "opt[1].m"));
+  EXPECT_THAT(matches("\"mod*\".\"a.*\""), ElementsAre("model.\"a.b\""));
+  EXPECT_THAT(matches("*.\"b\""), ElementsAre("model.a.\"b\""));
 }
 
 }  // namespace
