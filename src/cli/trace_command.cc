@@ -91,8 +91,8 @@ Result<> write_groups(const Job& job, const Verdict& verdict,
       return fail(ErrorKind::kUsage, "rank {} is not in a group {}", rank.value,
                   options.group);
   }
-  std::ranges::stable_partition(
-      groups, [&](GroupId id) { return id == verdict.group; });
+  std::stable_partition(groups.begin(), groups.end(),
+                        [&](GroupId id) { return id == verdict.group; });
   const std::size_t shown =
       options.all ? groups.size() : std::min(groups.size(), kMost);
   for (std::size_t i = 0; i < shown; ++i) {

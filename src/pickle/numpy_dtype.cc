@@ -240,8 +240,7 @@ std::optional<bool> NumpyDtypes::fields_hold_objects(const Value& names,
   std::ranges::sort(placed, {}, [](const Placed& field) {
     return std::tuple(field.begin, field.end, field.dtype);
   });
-  const auto repeated = std::ranges::unique(placed);
-  placed.erase(repeated.begin(), repeated.end());
+  placed.erase(std::unique(placed.begin(), placed.end()), placed.end());
   const auto overlap = std::ranges::adjacent_find(
       placed, [](const Placed& a, const Placed& b) { return a.end > b.begin; });
   return overlap == placed.end() ? std::optional(true) : std::nullopt;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 
 namespace postflight {
 namespace {
@@ -155,27 +156,6 @@ std::optional<std::int64_t> strtol_integer(std::string_view line) {
   return value;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto put = [&out](std::uint32_t byte) {
-    out += static_cast<char>(byte);
-  };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xc0 | code >> 6);
-    put(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    put(0xe0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  } else {
-    put(0xf0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3f));
-    put(0x80 | (code >> 6 & 0x3f));
-    put(0x80 | (code & 0x3f));
-  }
-}
-
 std::optional<std::uint32_t> hex_number(std::string_view digits) {
   std::uint32_t value = 0;
   const auto [end, error] =
@@ -297,7 +277,7 @@ Result<Value> string_from_line(std::string_view line, Arena& arena) {
     const char c = line[i];
     const char next = i + 1 < line.size() ? line[i + 1] : '\0';
     if (c != '\\' || (next != 'u' && next != 'U')) {
-      append_utf8(out, static_cast<unsigned char>(c));
+      append_utf8(static_cast<unsigned char>(c), out);
       // A backslash that escapes nothing is literal, and so is a backslash
       // after it: \\u0041 is seven characters.
       if (c == '\\' && next == '\\') {
@@ -313,7 +293,7 @@ Result<Value> string_from_line(std::string_view line, Arena& arena) {
     if (!code || *code > 0x10ffff)
       return fail(ErrorKind::kCorrupt, "the string has a bad \\{} escape",
                   next);
-    append_utf8(out, *code);
+    append_utf8(*code, out);
     i += 1 + width;
   }
   return kept_text(Kind::kString, out, arena);

@@ -23,11 +23,6 @@ std::string stamp(std::int64_t time, char level) {
                      seconds / 60 % 60, seconds % 60, time % 1'000'000'000);
 }
 
-bool is_member(const Record& record) {
-  return record.kind == RecordKind::kMember ||
-         record.kind == RecordKind::kCoalescedMember;
-}
-
 std::int64_t number_of(const Record& record) {
   return record.point_to_point() || record.p2p_batch ? record.p2p_sequence
                                                      : record.sequence;
@@ -140,7 +135,7 @@ class Writer {
     Status status;
     for (const Record& record :
          job_.simulated().records[static_cast<std::size_t>(rank)]) {
-      if (record.axis != axis || is_member(record) || record.unlaunched)
+      if (record.axis != axis || record.in_batch() || record.unlaunched)
         continue;
       status.enqueued = number_of(record);
       if (record.completed == kNever) {

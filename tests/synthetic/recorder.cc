@@ -18,11 +18,6 @@ std::int64_t next_poll(std::int64_t after, int rank) {
   return (after - phase + kPoll) / kPoll * kPoll + phase;
 }
 
-bool is_member(const Record& record) {
-  return record.kind == RecordKind::kMember ||
-         record.kind == RecordKind::kCoalescedMember;
-}
-
 ShownEntry show(const Record& record, const Record& judge, int rank,
                 const RecorderOptions& options) {
   const std::int64_t offset = kStart + options.clock_offset;
@@ -81,7 +76,7 @@ ShownStatus show_status(const std::vector<Record>& records, int rank, Axis axis,
   ShownStatus status{.local_id = local_id};
   std::int64_t last_seen = -1;
   for (const Record& record : records) {
-    if (record.axis != axis || is_member(record) || record.unlaunched ||
+    if (record.axis != axis || record.in_batch() || record.unlaunched ||
         record.created > options.asked_at)
       continue;
     const std::int64_t number = status_number(record, options);
@@ -125,7 +120,7 @@ Shown look(int rank, const std::vector<Record>& records,
     if (options.gloo() && (record.point_to_point() || record.p2p_batch))
       continue;
     std::size_t judge = i;
-    while (is_member(records[judge]) && judge + 1 < records.size())
+    while (records[judge].in_batch() && judge + 1 < records.size())
       ++judge;
     ShownEntry entry = show(record, records[judge], rank, options);
     entry.record_id = record_id++;

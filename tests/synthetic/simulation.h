@@ -41,6 +41,9 @@ struct Record {
   bool point_to_point() const {
     return kind == RecordKind::kTransfer || kind == RecordKind::kMember;
   }
+  bool in_batch() const {
+    return kind == RecordKind::kMember || kind == RecordKind::kCoalescedMember;
+  }
 };
 
 // What NCCL does when one rank's call differs from the others'.

@@ -273,7 +273,7 @@ void stop_thread() {
 
 bool is_ours(const siginfo_t& info) {
   return agent.clocked ? info.si_code == SI_QUEUE &&
-                             info.si_value.sival_ptr == &clock_mark
+                             info.si_value.sival_ptr == &kClockMark
                        : info.si_code > 0;
 }
 

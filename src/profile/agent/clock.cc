@@ -84,7 +84,7 @@ void tick() {
     siginfo_t info = {};
     info.si_code = SI_QUEUE;
     info.si_pid = ::getpid();
-    info.si_value.sival_ptr = const_cast<char*>(&clock_mark);
+    info.si_value.sival_ptr = const_cast<char*>(&kClockMark);
     ::syscall(SYS_rt_tgsigqueueinfo, info.si_pid, at->tid, state.signal, &info);
   }
 }
@@ -113,7 +113,7 @@ void* run(void* tid) {
 
 }  // namespace
 
-const char clock_mark = 0;
+const char kClockMark = 0;
 
 std::uint64_t random_start(std::uint64_t interval_ns) {
   // Threads may mix up each other's state, which makes it no less random.

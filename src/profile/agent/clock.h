@@ -34,7 +34,7 @@ using CreateThread = int (*)(pthread_t*, const pthread_attr_t*,
                              void* (*)(void*), void*);
 
 // What the signals carry, so that they are not taken for those of others.
-extern const char clock_mark;
+extern const char kClockMark;
 
 // A time between 3/4 and 5/4 of the interval.
 std::uint64_t random_period(std::uint64_t interval_ns);

@@ -217,7 +217,7 @@ extern "C" {
 [[gnu::visibility("default")]] int posix_spawn(
     pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
     const posix_spawnattr_t* attributes, char* const* arguments,
-    char* const* environment) noexcept {
+    char* const* environment) {
   look_up(originals.posix_spawn, "posix_spawn");
   return with_fitting_environment(path, environment, [=](char* const* fitting) {
     return originals.posix_spawn(pid, path, actions, attributes, arguments,
@@ -228,7 +228,7 @@ extern "C" {
 [[gnu::visibility("default")]] int posix_spawnp(
     pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
     const posix_spawnattr_t* attributes, char* const* arguments,
-    char* const* environment) noexcept {
+    char* const* environment) {
   look_up(originals.posix_spawnp, "posix_spawnp");
   return with_fitting_environment(
       path_of(file), environment, [=](char* const* fitting) {
@@ -251,13 +251,13 @@ extern "C" {
 }
 
 // Does not run destructors; os._exit() and multiprocessing end so.
-[[noreturn, gnu::visibility("default")]] void _exit(int status) {
+[[gnu::noreturn, gnu::visibility("default")]] void _exit(int status) {
   end_process();
   while (true)
     ::syscall(SYS_exit_group, status);
 }
 
-[[noreturn, gnu::visibility("default")]] void _Exit(int status) noexcept {
+[[gnu::noreturn, gnu::visibility("default")]] void _Exit(int status) noexcept {
   ::_exit(status);
 }
 

@@ -241,8 +241,9 @@ void ExternalEngine::check_codes(const RawStack& stack) {
   for (const RawFrame& frame : stack.frames)
     code_addresses_.push_back(frame.code);
   std::ranges::sort(code_addresses_);
-  const auto same = std::ranges::unique(code_addresses_);
-  code_addresses_.erase(same.begin(), same.end());
+  code_addresses_.erase(
+      std::unique(code_addresses_.begin(), code_addresses_.end()),
+      code_addresses_.end());
   process_.codes()->check(code_addresses_);
 }
 

@@ -334,7 +334,7 @@ std::optional<StackDivergence> own_divergence(const Job& job, StackId mine,
 }
 
 // Logs do not tell the place.
-std::string labels(std::string operation, const std::string& place) {
+std::string labels(const std::string& operation, const std::string& place) {
   return place.empty() ? operation : operation + "  " + place;
 }
 

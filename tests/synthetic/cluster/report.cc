@@ -84,7 +84,7 @@ class Report {
     fmt::print("\n{:24} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "", "jobs",
                "tuned", "fair", "jobs", "held", "fair");
     for (const auto& [row, halves] : rows_) {
-      const auto cell = [&](const std::string& half) {
+      const auto cell = [&halves = halves](const std::string& half) {
         const auto found = halves.find(half);
         return found == halves.end() ? Tally{} : found->second;
       };
