@@ -14,22 +14,6 @@ namespace postflight {
 namespace {
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
-constexpr int kMaxLinks = 40;  // Linux's own limit (MAXSYMLINKS)
-
-Result<std::filesystem::path> resolve_links(
-    const std::filesystem::path& target) {
-  std::filesystem::path resolved = target;
-  for (int links = 0; links < kMaxLinks; ++links) {
-    std::error_code not_a_link;
-    const std::filesystem::path next =
-        std::filesystem::read_symlink(resolved, not_a_link);
-    if (not_a_link)
-      return resolved;
-    resolved = resolved.parent_path() / next;
-  }
-  return fail(ErrorKind::kIo, "cannot write {}: its symlinks form a loop",
-              target.string());
-}
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : ".";
@@ -54,6 +38,24 @@ Result<> check_target(const std::filesystem::path& target,
                 target.string());
   if (policy == Existing::kRefuse)
     return refused(target);
+  return {};
+}
+
+// A link that somebody else made may lead anywhere, so that it counts as the
+// file that exists: it is replaced, not followed.
+Result<> check_link(const std::filesystem::path& target, Existing policy) {
+  struct stat behind;
+  if (::stat(target.c_str(), &behind) == 0 && !S_ISREG(behind.st_mode))
+    return check_target(target, behind, policy);
+  if (policy == Existing::kRefuse)
+    return fail(ErrorKind::kUsage,
+                "{} is a symlink; name the file itself, or replace the link "
+                "with --force",
+                target.string());
+  return {};
+}
+
+Result<> check_permission(const std::filesystem::path& target) {
   // rename() does not need write permission for the file it replaces; we
   // require it.
   if (::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
@@ -79,9 +81,12 @@ Result<> AtomicFile::check(const std::filesystem::path& target,
     return fail(ErrorKind::kIo, "cannot write \"{}\": it does not name a file",
                 target.string());
   struct stat status;
-  if (::stat(target.c_str(), &status) == 0)
-    return check_target(target, status, existing);
-  return {};
+  if (::lstat(target.c_str(), &status) != 0)
+    return {};
+  if (S_ISLNK(status.st_mode))
+    return check_link(target, existing);
+  TRY(check_target(target, status, existing));
+  return check_permission(target);
 }
 
 Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target,
@@ -89,11 +94,11 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& target,
   TRY(check(target, existing));
   struct stat status;
   std::optional<mode_t> permissions;
-  if (::stat(target.c_str(), &status) == 0)
+  if (::lstat(target.c_str(), &status) == 0 && !S_ISLNK(status.st_mode))
     permissions = status.st_mode & 0777;
   std::error_code failed;
   const std::filesystem::path resolved =
-      std::filesystem::absolute(TRY(resolve_links(target)), failed);
+      std::filesystem::absolute(target, failed);
   if (failed)
     return fail(ErrorKind::kIo, "cannot write {}: {}", target.string(),
                 failed.message());
@@ -186,7 +191,8 @@ Result<> AtomicFile::rename() {
     // Some file systems, such as NFS, cannot do that.
     if (errno != EINVAL && errno != ENOSYS)
       return broken();
-    if (::access(target_.c_str(), F_OK) == 0)
+    struct stat status;
+    if (::lstat(target_.c_str(), &status) == 0)
       return refused(name_);
   }
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)

@@ -22,9 +22,9 @@ enum class Existing : bool { kRefuse, kReplace };
 // target is unchanged and the hidden file is removed.
 class AtomicFile {
  public:
-  // A target that is replaced keeps its permissions. If it is a symlink, the
-  // file it points to is replaced. With kRefuse, a file that appears before
-  // commit() is not replaced, either.
+  // A target that is replaced keeps its permissions. A symlink is replaced
+  // itself, never the file it points to. With kRefuse, a file that appears
+  // before commit() is not replaced, either.
   static Result<AtomicFile> create(const std::filesystem::path& target,
                                    Existing existing = Existing::kRefuse);
   // Whether create() would accept the target, for a command that does a lot
@@ -49,7 +49,7 @@ class AtomicFile {
   tl::unexpected<Error> broken();
 
   std::filesystem::path name_;       // the target as the caller named it
-  std::filesystem::path target_;     // the same, symlinks resolved
+  std::filesystem::path target_;     // the same, absolute
   std::filesystem::path temporary_;  // beside it
   Existing existing_;
   Leftover leftover_;

@@ -124,37 +124,58 @@ TEST(AtomicFile, HasThePermissionsTheUmaskLeaves) {
   EXPECT_EQ(permissions_of(folder.path() / "out"), 0640U);
 }
 
-TEST(AtomicFile, WritesThroughLinks) {
+TEST(AtomicFile, ReplacesALinkAndNotWhatItPointsAt) {
   const TemporaryFolder folder = scratch_folder();
-  fs::create_directory(folder.path() / "elsewhere");
-  write_file(folder.path() / "elsewhere/file", "old");
-  fs::create_symlink("elsewhere/second", folder.path() / "first");
-  fs::create_symlink("file", folder.path() / "elsewhere/second");
+  const fs::path file = folder.path() / "file";
+  write_file(file, "old");
+  ASSERT_EQ(::chmod(file.c_str(), 0640), 0);
+  for (const char* const target : {"file", "not there", "link"}) {
+    const fs::path link = folder.path() / "link";
+    fs::remove(link);
+    fs::create_symlink(target, link);
 
-  EXPECT_EQ(message_of(put(folder.path() / "first", "new")), "no error");
+    EXPECT_EQ(message_of(put(link, "new")), "no error");
 
-  EXPECT_TRUE(fs::is_symlink(folder.path() / "first"));
-  EXPECT_TRUE(fs::is_symlink(folder.path() / "elsewhere/second"));
-  EXPECT_EQ(read_file(folder.path() / "elsewhere/file"), "new");
+    EXPECT_FALSE(fs::is_symlink(link));
+    EXPECT_EQ(read_file(link), "new");
+    EXPECT_EQ(read_file(file), "old");
+    EXPECT_FALSE(fs::exists(folder.path() / "not there"));
+  }
 }
 
-TEST(AtomicFile, MakesTheFileADanglingLinkPointsAt) {
-  const TemporaryFolder folder = scratch_folder();
-  fs::create_symlink("not yet", folder.path() / "link");
-
-  EXPECT_EQ(message_of(put(folder.path() / "link", "new")), "no error");
-
-  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
-  EXPECT_EQ(read_file(folder.path() / "not yet"), "new");
-}
-
-TEST(AtomicFile, RefusesLinksInACircle) {
+TEST(AtomicFile, RefusesALinkUnlessItMayBeReplaced) {
   const TemporaryFolder folder = scratch_folder();
   const fs::path link = folder.path() / "link";
-  fs::create_symlink("link", link);
+  for (const char* const target : {"file", "not there", "link"}) {
+    fs::remove(link);
+    fs::create_symlink(target, link);
+    EXPECT_EQ(message_of(AtomicFile::create(link)),
+              link.string() +
+                  " is a symlink; name the file itself, or replace the link "
+                  "with --force");
+  }
+}
 
+TEST(AtomicFile, RefusesALinkThatAppearsBeforeTheCommit) {
+  const TemporaryFolder folder = scratch_folder();
+  const fs::path link = folder.path() / "link";
+  AtomicFile file = must(AtomicFile::create(link));
+  fs::create_symlink("not there", link);
+  EXPECT_EQ(
+      message_of(file.commit()),
+      link.string() + " exists; name another file, or replace it with --force");
+  EXPECT_TRUE(fs::is_symlink(link));
+}
+
+TEST(AtomicFile, RefusesToReplaceALinkToADevice) {
+  const TemporaryFolder folder = scratch_folder();
+  const fs::path link = folder.path() / "link";
+  fs::create_symlink("/dev/null", link);
   EXPECT_EQ(message_of(put(link, "new")),
-            "cannot write " + link.string() + ": its symlinks form a loop");
+            "cannot write " + link.string() +
+                ": it is not a regular file and cannot be replaced; choose "
+                "another name");
+  EXPECT_TRUE(fs::is_symlink(link));
 }
 
 TEST(AtomicFile, RefusesFolders) {
