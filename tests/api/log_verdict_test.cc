@@ -300,6 +300,9 @@ TEST(LogVerdict, DoesNotTakeADumpThatCannotBeReadForNone) {
       std::ranges::any_of(found.verdict.findings, [](const Finding& finding) {
         return finding.kind == "unreadable_dump";
       }));
+  ASSERT_EQ(found.verdict.ranks.size(), 4U);
+  EXPECT_EQ(found.verdict.ranks[1].rank, Rank{1});
+  EXPECT_EQ(found.verdict.ranks[1].state, RankState::kUnknown);
 }
 
 }  // namespace

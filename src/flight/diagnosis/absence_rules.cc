@@ -70,18 +70,6 @@ bool explains_all(const Case& facts, const Wait& wait) {
   return !usually_waits(facts, wait) && !just_begun(facts, wait);
 }
 
-// A file that can't be read was written: its rank may have done its part.
-std::vector<Rank> with_unreadable_dump(const Case& facts,
-                                       const std::vector<Rank>& ranks) {
-  std::vector<Rank> found;
-  for (const SkippedFile& file : facts.job.skipped)
-    if (!file.empty && std::ranges::binary_search(ranks, Rank{file.rank}))
-      found.push_back({file.rank});
-  std::ranges::sort(found);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  return found;
-}
-
 }  // namespace
 
 std::optional<Verdict> blame_unknown(const Case& facts) {
@@ -109,9 +97,12 @@ std::optional<Verdict> blame_unknown(const Case& facts) {
     add_waiting(facts, wait, verdict);
     return verdict;
   }
-  if (const std::vector<Rank> unreadable =
-          with_unreadable_dump(facts, verdict.culprits);
-      !unreadable.empty()) {
+  // A file that can't be read was written: its rank may have done its part.
+  std::vector<Rank> unreadable = facts.job.with_unreadable_dump();
+  std::erase_if(unreadable, [&verdict](Rank rank) {
+    return !std::ranges::binary_search(verdict.culprits, rank);
+  });
+  if (!unreadable.empty()) {
     verdict.kind = VerdictKind::kInconclusive;
     verdict.culprits.clear();
     verdict.summary = fmt::format(

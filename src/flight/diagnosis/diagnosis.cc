@@ -90,6 +90,7 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
     for (const std::uint32_t rank : wait.absent)
       absent[rank] = 1;
 
+  const std::vector<Rank> unreadable = facts.job.with_unreadable_dump();
   std::vector<RankStatus> all;
   for (std::uint32_t place = 0; place < graph.world.size(); ++place) {
     const Rank rank = graph.world[place];
@@ -99,7 +100,9 @@ std::vector<RankStatus> rank_statuses(const Case& facts,
     one.stale = dump != nullptr && facts.motion.early[static_cast<std::size_t>(
                                        dump - facts.job.ranks.data())] != 0;
     if (dump == nullptr) {
-      one.state = RankState::kNoDump;
+      one.state = std::ranges::binary_search(unreadable, rank)
+                      ? RankState::kUnknown
+                      : RankState::kNoDump;
     } else if (!graph.waits_of[place].empty()) {
       one.state = RankState::kWaiting;
       const Wait& oldest = graph.waits[graph.waits_of[place].front()];

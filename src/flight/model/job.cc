@@ -50,6 +50,17 @@ std::vector<Rank> Job::without_dump() const {
   return missing;
 }
 
+std::vector<Rank> Job::with_unreadable_dump() const {
+  const std::vector<Rank> without = without_dump();
+  std::vector<Rank> found;
+  for (const SkippedFile& file : skipped)
+    if (!file.empty && std::ranges::binary_search(without, Rank{file.rank}))
+      found.push_back({file.rank});
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 std::vector<Finding> Job::all_findings() const {
   std::vector<Finding> all = findings;
   for (const SkippedFile& file : skipped) {

@@ -85,6 +85,8 @@ struct Job {
   std::vector<Rank> world() const;
   // The ranks of world() without a dump.
   std::vector<Rank> without_dump() const;
+  // Those among them that left a file which can't be read, sorted.
+  std::vector<Rank> with_unreadable_dump() const;
   // The findings, and one for each skipped file: a warning if it should have
   // been the dump of a rank, otherwise a note.
   std::vector<Finding> all_findings() const;
