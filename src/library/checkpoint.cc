@@ -178,7 +178,8 @@ SharedCheckpoint::SharedCheckpoint(std::shared_ptr<SharedContext> with,
                                    Checkpoint opened, std::string path)
     : context(std::move(with)),
       checkpoint(std::move(opened)),
-      name(std::move(path)) {}
+      name(std::move(path)),
+      safety(safety_of(checkpoint, /*quickly=*/true)) {}
 
 postflight_node SharedCheckpoint::node_of(const Node& node) const {
   postflight_node made{.kind = static_cast<std::uint32_t>(node.kind),
@@ -276,7 +277,7 @@ postflight_status postflight_checkpoint_list(
     postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
     const SharedCheckpoint& shared = *checkpoint->shared;
-    ListingOptions options{.all = all != 0};
+    ListingOptions options{.all = all != 0, .safety = &shared.safety};
     options.nodes = TRY(list_nodes(
         shared.checkpoint,
         {.kinds = all != 0 ? NodeKinds::kAll : NodeKinds::kTensors}));

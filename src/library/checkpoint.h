@@ -12,6 +12,7 @@
 
 #include "checkpoint/model/checkpoint.h"
 #include "checkpoint/tensor/reader.h"
+#include "checkpoint/verification/safety.h"
 #include "library/context.h"
 
 namespace postflight {
@@ -34,6 +35,8 @@ struct SharedCheckpoint {
   std::shared_ptr<SharedContext> context;
   Checkpoint checkpoint;
   std::string name;  // as it was given, for answers
+  // Judged when it is opened: the file may be truncated later.
+  SafetyVerdict safety;
 
  private:
   postflight_node node_of(const Node& node) const;

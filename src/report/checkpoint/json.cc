@@ -222,7 +222,10 @@ void write_listing_json(std::string_view name, const Checkpoint& checkpoint,
   }
   json.end();
   json.end();
-  write_safety_json(safety_of(checkpoint, /*quickly=*/true), json);
+  write_safety_json(options.safety != nullptr
+                        ? *options.safety
+                        : safety_of(checkpoint, /*quickly=*/true),
+                    json);
   write_findings(checkpoint.findings(), json);
   json.finish();
 }

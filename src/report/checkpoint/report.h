@@ -22,6 +22,8 @@ namespace postflight {
 struct ListingOptions {
   std::vector<std::uint32_t> nodes = {};
   bool all = false;  // values too
+  // What loading it would do, if that is known already.
+  const SafetyVerdict* safety = nullptr;
 };
 
 // Sums over tensors; those that consist of their parts are only counted. A few
