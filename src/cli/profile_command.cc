@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -105,12 +106,25 @@ void print_summary(const std::string& file, bool to_stderr, Session& session) {
 Result<Exit> run(const ProfileOptions& options, Session& session) {
   ProfileRequest request = TRY(request_of(options));
   request.existing = session.existing();
-  std::unique_ptr<ProfileRun> profile =
-      TRY(ProfileRun::start(std::move(request), session.context()));
-  name_file(*profile, session);
+  // Signals are passed on from before the program is launched: it may print,
+  // and its user press Ctrl-C, before start() returns.
+  std::mutex starting;
+  std::unique_ptr<ProfileRun> profile;
+  int early_signal = 0;
   const InterruptDeferral deferral([&](int signal, bool from_terminal) {
-    profile->interrupt(signal, from_terminal);
+    const std::lock_guard lock(starting);
+    if (profile)
+      profile->interrupt(signal, from_terminal);
+    else
+      early_signal = signal;
   });
+  {
+    const std::lock_guard lock(starting);
+    profile = TRY(ProfileRun::start(std::move(request), session.context()));
+    if (early_signal != 0)
+      profile->interrupt(early_signal, /*from_terminal=*/false);
+  }
+  name_file(*profile, session);
   const bool launched = !options.pid;
   // A launched program may print; nothing is drawn over that.
   const std::unique_ptr<Progress> progress =
