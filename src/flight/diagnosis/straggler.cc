@@ -226,6 +226,15 @@ Occasions occasions_of(const Comings& group, const std::vector<Last>& lasts,
   return found;
 }
 
+// Whether nobody waits in a group, by no clock: it meets just after another one
+// did, in which all have waited already. It says nothing of who is late.
+bool is_quiet(const Comings& group) {
+  double waited = 0;
+  for (std::size_t k = 0; k < group.operations(); ++k)
+    waited += last_in(group, k).by;
+  return waited < kLeastPart * group.span();
+}
+
 std::optional<Late> late_in(const Case& facts, Comings& group) {
   const std::vector<double> doubts = align_clocks(group);
   std::vector<Last> lasts;
@@ -293,7 +302,10 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
     Comings group = comings_of(facts, {g});
     if (group.operations() < kFewestOperations || group.span() <= 0)
       continue;
+    const bool quiet = is_quiet(group);
     const std::optional<Late> late = late_in(facts, group);
+    if (quiet && !late)
+      continue;
     for (const Rank rank : group.ranks) {
       Seen& all = seen[rank];
       ++all.groups;
@@ -321,6 +333,7 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       const auto found = seen.find(other);
       return facts.job.find(other) == nullptr ||
              (found != seen.end() &&
+              found->second.late == found->second.groups &&
               found->second.worst.typical > all.worst.typical / 2);
     });
     if (!all.clear || !all.alike || all.late != all.groups || with_partner)
