@@ -130,14 +130,17 @@ def check_replacing(databases, folder):
     """If the database cannot be written, an existing one is unchanged."""
     dumps = databases.dumps("tests/data/flight/gloo_healthy")
 
-    def write(target):
+    def write(target, *options):
         return subprocess.run(
-            [databases.program, "entries", "--sqlite", target, *dumps],
+            [databases.program, "entries", "--sqlite", target, *options,
+             *dumps],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
 
     target = pathlib.Path(folder) / "old.db"
     target.write_text("something else")
-    assert write(target).returncode == 0
+    assert write(target).returncode == 2
+    assert target.read_text() == "something else"
+    assert write(target, "--force").returncode == 0
     assert target.read_bytes().startswith(b"SQLite format 3\0")
     done = write(pathlib.Path(folder) / "absent" / "x.db")
     assert done.returncode == 2, done
@@ -149,7 +152,8 @@ def check_replacing(databases, folder):
     before = target.read_bytes()
     done = subprocess.run(
         ["/bin/sh", "-c", 'ulimit -f 16; trap "" XFSZ; exec "$@"', "sh",
-         databases.program, "entries", "--sqlite", target, *dumps],
+         databases.program, "entries", "--sqlite", target, "--force",
+         *dumps],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2, done
     assert b"cannot write the database" in done.stderr, done.stderr
