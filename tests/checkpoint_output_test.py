@@ -208,7 +208,8 @@ def kills(program, folder):
             done = subprocess.run(
                 [program.path, "ckpt", "convert", new, target, *options,
                  "--force"], check=False, stdout=subprocess.DEVNULL,
-                env=dict(os.environ, LD_PRELOAD=library, DIE_AT=str(at)))
+                env=dict(os.environ, LD_PRELOAD=library, DIE_AT=str(at),
+                         ASAN_OPTIONS="verify_asan_link_order=0"))
             if done.returncode != -signal.SIGKILL:
                 assert done.returncode == 0, done.returncode
                 break

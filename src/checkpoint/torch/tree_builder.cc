@@ -16,8 +16,9 @@
 //   hundred bytes can nest to billions of paths, containers are no longer
 //   repeated after kMostRepeated nodes, but referred to as well.
 // - Nothing recurses on the depth of the input. `opened_` is the path from the
-//   root to the current node, and `children_` is one stack with the pending children
-//   of all of them: expanding a node pushes its children, closing it pops them.
+//   root to the current node, and `children_` is one stack with the pending
+//   children of all of them: expanding a node pushes its children, closing it
+//   pops them.
 //
 // Nodes are appended in the order in which they are visited (preorder), so the
 // descendants of a node are the range up to its `end`, and no node has a list

@@ -333,7 +333,6 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       const auto found = seen.find(other);
       return facts.job.find(other) == nullptr ||
              (found != seen.end() &&
-              found->second.late == found->second.groups &&
               found->second.worst.typical > all.worst.typical / 2);
     });
     if (!all.clear || !all.alike || all.late != all.groups || with_partner)
