@@ -33,6 +33,7 @@ demo: packages ## build the program and run it on bundled real files
 # The program is tested as released, the libraries under the address sanitizer.
 test: packages-test release asan ## build everything and run all tests
 	ctest --preset release
+	ctest --preset release-sampler
 	ctest --preset asan
 	ctest --preset sampler
 
