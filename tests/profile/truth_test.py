@@ -160,11 +160,7 @@ print(sum(used(resource.RUSAGE_CHILDREN)))
         self.assertLess(children, 1.3 * wanted)
 
     def test_runs_in_lockstep_with_no_program(self):
-        # Of each period, 70 % in one function; the period is that of 99 Hz. The
-        # clock engine does run in lockstep with this program on an idle
-        # machine (docs/profiler.md).
-        engines = {name: engine for name, engine in self.engines.items()
-                   if name != "clock"}
+        # Of each period, 70 % in one function; the period is that of 99 Hz.
         for _, profile in self.each_engine("""
 def spin(end):
     while time.thread_time() < end:
@@ -176,7 +172,7 @@ for _ in range(200):
     most(end + 0.007070707)
     rest(end + 0.010101010)
     end += 0.010101010
-""", engines=engines):
+"""):
             most = profile.of("most", "total")
             rest = profile.of("rest", "total")
             # 200 samples: four deviations are 0.13.

@@ -68,6 +68,11 @@ bool waits(ClockedThread& thread) {
          first != 'r';
 }
 
+std::uint64_t shortest_period(std::uint64_t interval_ns) {
+  return interval_ns / 4 * 3;
+}
+
+// Called at random moments, so that no program runs in lockstep with the clock.
 void tick() {
   while (state.to_close_count > 0)
     ::close(state.to_close[--state.to_close_count]);
@@ -80,7 +85,7 @@ void tick() {
     // The weight of a sample is what its thread ran, so nothing is lost if the
     // clock was late.
     at->owed_ns = 0;
-    at->due_ns = random_period(state.interval_ns);
+    at->due_ns = shortest_period(state.interval_ns);
     siginfo_t info = {};
     info.si_code = SI_QUEUE;
     info.si_pid = ::getpid();
@@ -99,7 +104,7 @@ void* run(void* tid) {
   std::uint64_t next = read_clock(CLOCK_MONOTONIC);
   while (true) {
     const std::uint64_t now = read_clock(CLOCK_MONOTONIC);
-    next += state.interval_ns;
+    next += random_period(state.interval_ns);
     if (next < now)
       next = now;
     const timespec until = {static_cast<time_t>(next / 1'000'000'000),
@@ -127,7 +132,7 @@ std::uint64_t random_start(std::uint64_t interval_ns) {
 }
 
 std::uint64_t random_period(std::uint64_t interval_ns) {
-  return interval_ns / 4 * 3 + random_start(interval_ns / 2);
+  return shortest_period(interval_ns) + random_start(interval_ns / 2);
 }
 
 int start_clock(CreateThread create, int signal, std::uint64_t interval_ns,
