@@ -42,7 +42,7 @@ class Entries {
       if (const postflight_column column = (*this)[i];
           detail::view(column.name) == name)
         return column;
-    throw Error(POSTFLIGHT_USAGE, "there is no column " + std::string(name));
+    throw Error(POSTFLIGHT_USAGE, "no column is called " + std::string(name));
   }
 
  private:

@@ -280,7 +280,7 @@ class Checkpoint:
         """A node of the tree; 0 is the root."""
         nodes = self._all_nodes()
         if not 0 <= number < len(nodes) // _NODE.size:
-            raise Error(f"there is no node {number}")
+            raise Error(f"node {number} does not exist")
         return Node(number, _NODE.unpack_from(nodes, number * _NODE.size))
 
     def children(self, node: Node) -> Iterator[Node]:

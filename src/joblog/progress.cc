@@ -62,7 +62,7 @@ ProgressTable::Said* ProgressTable::find_or_add(std::uint64_t process,
   const auto [found, is_new] = places_.try_emplace(
       Key{process, progress.place.value_or(Rank{-1}).value,
           progress.named ? progress.group : "?",
-          // What has no group is told apart by its operation.
+          // Without a group, the operation is the key.
           progress.named || !progress.pending
               ? progress.description
               : fmt::format("{} {} {}", progress.pending->sequence,

@@ -91,7 +91,7 @@ std::optional<LoggedOperation> work_in(std::string_view text) {
       .timeout_ms = integer_behind(work, "Timeout(ms)=").value_or(0)};
 }
 
-// "[19008, 4]": how many elements; -1 if it is no list of sizes.
+// "[19008, 4]": how many elements; -1 if it is not a list of sizes.
 std::int64_t elements_of(std::string_view shape) {
   if (!shape.starts_with('['))
     return -1;

@@ -32,7 +32,7 @@
 namespace postflight {
 namespace {
 
-// More numbers of one group than this are not told apart.
+// At most so many sequence numbers of one group are kept.
 constexpr std::size_t kMostNumbers = 64;
 constexpr std::int64_t kMostRanks = 1 << 20;
 // Lines older than this before the last one are of an earlier attempt.
@@ -467,8 +467,8 @@ class Maker {
     if (!said.host.empty())
       made_.job.hosts[member.rank] = said.host;
     for (const std::int64_t number : numbers) {
-      // Who has enqueued nothing has the number 0, and is told apart from whose
-      // state is not known.
+      // Number 0 is that of a rank that has enqueued nothing; a rank whose
+      // state is unknown has none.
       if (number > member.reach.enqueued ||
           (number < 1 && member.reach.enqueued > 0))
         continue;

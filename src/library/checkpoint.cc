@@ -351,7 +351,7 @@ postflight_status postflight_checkpoint_path(
   return guarded(error, [&]() -> Result<> {
     const Checkpoint& opened = checkpoint->shared->checkpoint;
     if (node >= opened.nodes().size())
-      return fail(ErrorKind::kUsage, "there is no node {}: it has {}", node,
+      return fail(ErrorKind::kUsage, "node {} does not exist: it has {}", node,
                   opened.nodes().size());
     hand_out(opened.path_of(node), path);
     return {};

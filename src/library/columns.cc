@@ -270,7 +270,7 @@ postflight_status postflight_columns_at(const postflight_columns* columns,
                                         postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
     if (place >= columns->columns.size())
-      return fail(ErrorKind::kUsage, "there is no column {}: there are {}",
+      return fail(ErrorKind::kUsage, "column {} does not exist: there are {}",
                   place, columns->columns.size());
     *column = columns->columns[place];
     return {};

@@ -30,7 +30,7 @@ class Elements {
   Result<> prepare() {
     if (is_contiguous(tensor_) && tensor_.dtype.packed == 1)
       return {};
-    // Without an order in the file there is no way to find a place in it.
+    // Strided or packed elements have no offset that a stretch could start at.
     whole_.resize(tensor_.bytes());
     return reader_.read(tensor_, whole_);
   }
