@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::string_view kRootName = "(root)";
 
+// The length of the index that `text` begins with: [0], [*], [1?]. Otherwise 0.
+std::size_t index_length(std::string_view text) {
+  const std::size_t end = text.find_first_not_of("0123456789*?", 1);
+  return end != text.npos && end > 1 && text[end] == ']' ? end + 1 : 0;
+}
+
 // Writes the bracket of an index as a glob writes a bracket: opt[0] is
 // opt[[]0].
 std::string with_literal_indexes(std::string_view glob) {
@@ -21,18 +27,10 @@ std::string with_literal_indexes(std::string_view glob) {
     glob.remove_prefix(bracket);
     if (glob.empty())
       break;
-    const std::size_t end = glob.find_first_not_of("0123456789*?", 1);
-    const bool index = end != glob.npos && end > 1 && glob[end] == ']';
-    text += index ? "[[]" : "[";
+    text += index_length(glob) > 0 ? "[[]" : "[";
     glob.remove_prefix(1);
   }
   return text;
-}
-
-// Where an index begins at `text`, its length: [0], [*], [1?].
-std::size_t index_length(std::string_view text) {
-  const std::size_t end = text.find_first_not_of("0123456789*?", 1);
-  return end != text.npos && end > 1 && text[end] == ']' ? end + 1 : 0;
 }
 
 // The length of the quoted key at `text`, with its quotes.
