@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/atomic_file.h"
+#include "base/file.h"
 #include "checkpoint/model/data_file.h"
 #include "stream/codec/built_in.h"
 #include "stream/extension/transform_plugin.h"
@@ -54,10 +55,6 @@ void sort_nodes(const Checkpoint& checkpoint, NodeOrder order,
 }
 
 }  // namespace
-
-std::filesystem::path input_path(std::string_view argument) {
-  return argument == "-" ? "/dev/stdin" : argument;
-}
 
 Result<Checkpoint> open_checkpoint(CheckpointSource source,
                                    const Context& context) {

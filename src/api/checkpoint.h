@@ -30,9 +30,6 @@ struct CheckpointSource {
   std::optional<SecretKey> key = {};
 };
 
-// What a command reads for an argument: `-` is standard input.
-std::filesystem::path input_path(std::string_view argument);
-
 Result<Checkpoint> open_checkpoint(CheckpointSource source,
                                    const Context& context = {});
 

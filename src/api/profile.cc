@@ -195,7 +195,8 @@ ReadProfiles read_profiles(std::span<const std::string> files,
   ReadProfiles result;
   ProfileBuilder builder;
   const auto read = [&](const std::string& name) -> Result<> {
-    const MappedFile file = TRY(MappedFile::open(name, context.limits));
+    const MappedFile file =
+        TRY(MappedFile::open(input_path(name), context.limits));
     return read_profile_log(file.bytes(), name, context.limits, builder)
         .in(name);
   };

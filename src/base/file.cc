@@ -63,6 +63,10 @@ Result<Opened> open_for_reading(const std::filesystem::path& path) {
 
 // A job that runs in containers or as another user often writes files that only
 // that user can read.
+std::filesystem::path input_path(std::string_view argument) {
+  return argument == "-" ? "/dev/stdin" : argument;
+}
+
 std::optional<std::string> permission_advice(
     const std::filesystem::path& path) {
   if (::access(path.c_str(), R_OK) == 0 || errno != EACCES)

@@ -11,12 +11,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
 namespace postflight {
 
 struct WatchedMapping;
+
+// What a command reads for an argument: `-` is standard input.
+std::filesystem::path input_path(std::string_view argument);
 
 // "permission denied: it belongs to root and has mode 0600; read it as root, or
 // ..." if this user may not read a file, or not reach it; else nothing.

@@ -3,18 +3,22 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 
 #include "api/trace.h"
 #include "base/environment.h"
 #include "base/escape.h"
+#include "base/file.h"
 
 namespace postflight {
 
 void add_job_source(CommandArguments& arguments, JobSource& source) {
-  arguments.positional("DIR", source.paths,
-                       "Folders, files or globs: the dumps of one job");
+  arguments.positional(
+      "DIR", source.paths,
+      "Folders, files, tar archives or globs: the dumps of one "
+      "job; - is standard input");
   arguments.option("-p,--prefix", source.prefix, "TEXT",
                    "The text before the rank in the names of the dumps");
   arguments.option("--rank-pattern", source.rank_pattern, "REGEX",
@@ -26,7 +30,11 @@ void add_job_source(CommandArguments& arguments, JobSource& source) {
 Result<std::vector<std::string>> dump_paths(const JobSource& source) {
   if (source.paths.empty())
     return default_dumps(process_environment());
-  return source.paths;
+  std::vector<std::string> paths;
+  std::ranges::transform(
+      source.paths, std::back_inserter(paths),
+      [](const std::string& path) { return input_path(path).native(); });
+  return paths;
 }
 
 namespace {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <system_error>
 
+#include <fmt/format.h>
+
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/worker_pool.h"
 #include "checkpoint/torch/pickle_file.h"
@@ -26,6 +29,16 @@ bool is_loadable_name(const fs::path& path) {
          path.filename() == ".metadata";
 }
 
+// Which transforms the items of a distributed checkpoint went through is known
+// to its metadata only.
+std::string encoded_items(const fs::path& path) {
+  const fs::path folder = path.parent_path();
+  return fmt::format(
+      "its items are encoded or damaged; decode and audit them with postflight "
+      "ckpt verify {}",
+      shell_quoted(folder.empty() ? "." : folder.native()));
+}
+
 ScannedFile scan_one(const fs::path& path, const ScanPolicy& policy,
                      const Limits& limits) {
   ScannedFile scanned{path};
@@ -40,7 +53,10 @@ ScannedFile scan_one(const fs::path& path, const ScanPolicy& policy,
     if (is_loadable_name(path) && scanned.bytes > 0) {
       scanned.verdict.emplace();
       scanned.verdict->add({Safety::kUnknown, "unknown_format",
-                            std::string(file.error().message()), ""});
+                            path.extension() == ".distcp"
+                                ? encoded_items(path)
+                                : std::string(file.error().message()),
+                            ""});
     }
     return scanned;
   }
@@ -92,7 +108,7 @@ Result<std::vector<fs::path>> files_below(std::span<const std::string> paths) {
   for (const std::string& path : paths) {
     std::error_code error;
     if (!fs::is_directory(path, error)) {
-      files.emplace_back(path);
+      files.push_back(input_path(path));
       continue;
     }
     std::vector<fs::path> inside;

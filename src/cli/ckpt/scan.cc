@@ -14,6 +14,8 @@ struct ScanOptions {
 };
 
 Result<Exit> scan(const ScanOptions& options, Session& session) {
+  if (!options.sarif.empty())
+    TRY(AtomicFile::check(options.sarif, session.existing()));
   ScanPolicy policy;
   if (!options.policy.empty()) {
     const MappedFile text = TRY(MappedFile::open(options.policy));
