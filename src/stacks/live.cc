@@ -23,6 +23,7 @@
 #include "profile/log/profile.h"
 #include "profile/native/unwinder.h"
 #include "profile/process/identity.h"
+#include "profile/process/map.h"
 #include "profile/process/memory.h"
 #include "profile/python/code_reader.h"
 #include "profile/python/stack.h"
@@ -226,6 +227,30 @@ class LiveProcess {
   bool changed_ = false;  // a running thread's stack, while it was read
 };
 
+// "2.7" of a process that runs a Python from before 3.7, which has no symbol to
+// find it by.
+std::string old_python(pid_t pid) {
+  const Result<std::vector<Mapping>> mappings = process_mappings(pid);
+  if (!mappings)
+    return "";
+  for (const Mapping& mapping : *mappings) {
+    std::string_view name = mapping.path;
+    name.remove_prefix(name.rfind('/') + 1);
+    if (name.starts_with("lib"))
+      name.remove_prefix(3);
+    for (const std::string_view old : {"python2.", "python3."}) {
+      if (!name.starts_with(old))
+        continue;
+      const std::size_t end = std::min(
+          name.find_first_not_of("0123456789", old.size()), name.size());
+      const std::string_view minor = name.substr(old.size(), end - old.size());
+      if (minor.size() == 1 && (old[6] == '2' || minor[0] < '7'))
+        return fmt::format("{}.{}", old[6], minor);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<ProcessStacks> read_live_stacks(pid_t pid,
@@ -236,6 +261,12 @@ Result<ProcessStacks> read_live_stacks(pid_t pid,
   const ProcessMemory memory(pid);
   const std::optional<PythonRuntime> python =
       TRY(locator.find(pid, memory).in(fmt::format("process {}", pid)));
+  if (const std::string old = python ? "" : old_python(pid);
+      !old.empty() && !options.native)
+    return fail(ErrorKind::kUnsupported,
+                "process {}: Python {} is not supported; --native shows its "
+                "native stacks",
+                pid, old);
   if (!python && !options.native)
     return fail(ErrorKind::kUnsupported,
                 "process {} does not run Python; --native shows its native "
@@ -255,7 +286,7 @@ bool runs_python(pid_t pid, PythonLocator& locator) {
   const ProcessMemory memory(pid);
   const Result<std::optional<PythonRuntime>> found = locator.find(pid, memory);
   // Of a version that is not supported, it should say so.
-  return found ? found->has_value()
+  return found ? found->has_value() || !old_python(pid).empty()
                : found.error().kind() == ErrorKind::kUnsupported;
 }
 

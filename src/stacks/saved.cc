@@ -131,6 +131,7 @@ class SavedStacks {
 
   ProcessStacks& start_process(std::int32_t rank) {
     style_ = Style::kNone;
+    again_.reset();
     ids_.clear();
     return processes_.emplace_back(
         ProcessStacks{.rank = rank, .source = std::string(name_)});
@@ -142,8 +143,15 @@ class SavedStacks {
   ThreadStack& start_thread(Style style) {
     ProcessStacks& process = current();
     style_ = style;
+    again_.reset();
+    filled_ = process.threads.size();
     return process.threads.emplace_back(
         ThreadStack{.python = style != Style::kGdb});
+  }
+  void start_gdb_thread(std::int64_t tid, std::string name) {
+    ThreadStack& made = start_thread(Style::kGdb);
+    made.tid = tid;
+    made.name = std::move(name);
   }
 
   // "=== Rank 3: http://host:1234/handler/dump_traceback? ===", and the page's
@@ -221,10 +229,16 @@ class SavedStacks {
     const std::string_view rest = shown.substr(7);
     // "Thread 2 (Thread 0x7f.. (LWP 4712) "python3"):"
     if (const auto lwp = between(rest, "(LWP ", ")")) {
-      ThreadStack& made = start_thread(Style::kGdb);
-      made.tid = number_in(*lwp).value_or(0);
-      if (const auto name = between(rest, "\"", "\""))
-        made.name = *name;
+      const std::int64_t tid = number_in(*lwp).value_or(0);
+      const std::vector<ThreadStack>& known = current().threads;
+      const auto same = std::ranges::find(known, tid, &ThreadStack::tid);
+      if (same == known.end()) {
+        start_gdb_thread(tid,
+                         std::string(between(rest, "\"", "\"").value_or("")));
+      } else {
+        style_ = Style::kGdb;
+        again_ = static_cast<std::size_t>(same - known.begin());
+      }
       return true;
     }
     // "Thread 4711 (active+gil): "MainThread""
@@ -242,7 +256,9 @@ class SavedStacks {
 
   // The Python frames of a thread take the place of the interpreter's own.
   void py_bt() {
-    ThreadStack& thread = current().threads.back();
+    filled_ = again_.value_or(current().threads.size() - 1);
+    again_.reset();
+    ThreadStack& thread = current().threads[filled_];
     thread.python = true;
     const auto loop =
         std::ranges::find_if(thread.frames, [](const StackFrame& frame) {
@@ -260,7 +276,9 @@ class SavedStacks {
     return gdb_frame(text);
   }
   bool current_style_is(Style style) const { return style_ == style; }
-  std::vector<StackFrame>& frames() { return current().threads.back().frames; }
+  std::vector<StackFrame>& frames() {
+    return current().threads[filled_].frames;
+  }
 
   // "  File "/x/train.py", line 52 in step"; gdb writes ", in step".
   bool python_frame_line(std::string_view text) {
@@ -317,6 +335,12 @@ class SavedStacks {
         return false;
       rest.remove_prefix(in + 4);
     }
+    // The native stack of a thread that is listed again begins the next dump.
+    if (again_) {
+      const ThreadStack before = current().threads[*again_];
+      start_process(current().rank);
+      start_gdb_thread(before.tid, before.name);
+    }
     // A single `bt` has no line for its thread.
     if (style_ != Style::kGdb || (is_first && !frames().empty()))
       start_thread(Style::kGdb);
@@ -335,6 +359,10 @@ class SavedStacks {
   const std::int32_t rank_of_file_;
   bool is_page_ = false;
   Style style_ = Style::kNone;
+  std::size_t filled_ = 0;  // the thread that frames are of
+  // The thread of gdb's that is listed again: with its Python frames (py-bt),
+  // or in the next dump.
+  std::optional<std::size_t> again_;
   std::set<std::string> ids_;  // faulthandler's, of this process
   std::vector<ProcessStacks> processes_;
 };

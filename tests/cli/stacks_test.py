@@ -284,6 +284,22 @@ class Stacks(unittest.TestCase):
             self.assertIn("Python 3.8 is not supported",
                           self.text("--mine"))
             self.assertIn(str(pid), self.text("--pid", str(pid)))
+        # These have no symbol to find the interpreter by.
+        for version in ("2.7", "3.6"):
+            for python in glob.glob(os.path.expanduser(
+                    f"~/.pyenv/versions/{version}*/bin/python")):
+                process = subprocess.Popen(
+                    [python, "-c", "import time; time.sleep(1000)"])
+                self.addCleanup(process.wait)
+                self.addCleanup(process.kill)
+                while "libc" not in pathlib.Path(
+                        f"/proc/{process.pid}/maps").read_text():
+                    time.sleep(0.01)
+                message = (f"process {process.pid}: Python {version} is not "
+                           "supported; --native shows its native stacks\n")
+                self.assertIn(message, self.text("--pid", str(process.pid)))
+                self.assertIn(f"Python {version} is not supported",
+                              self.text("--mine"))
 
     def test_does_not_stop_it(self):
         pid = self.start()

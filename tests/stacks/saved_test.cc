@@ -101,6 +101,41 @@ TEST(SavedStacks, ReadsTheDebugServersFilesAndPages) {
                           "rank 1 0  unknown: read (dataset.py:88)"));
 }
 
+// thread apply all bt, then thread apply all py-bt
+TEST(SavedStacks, JoinsBothListsOfGdb) {
+  constexpr std::string_view kNative =
+      "Thread 2 (Thread 0x7f5100 (LWP 31543) \"python3\"):\n"
+      "#0  0x00007f51 in clock_nanosleep () at nanosleep.c:48\n"
+      "#1  0x00000051 in _PyEval_EvalFrameDefault () at ceval.c:4772\n"
+      "\n"
+      "Thread 1 (Thread 0x7f5101 (LWP 31520) \"python3\"):\n"
+      "#0  futex_wait () at futex.c:57\n"
+      "#1  0x00000052 in _PyEval_EvalFrameDefault () at ceval.c:4772\n"
+      "\n";
+  constexpr std::string_view kPython =
+      "Thread 2 (Thread 0x7f5100 (LWP 31543) \"python3\"):\n"
+      "Traceback (most recent call first):\n"
+      "  File \"/job/train.py\", line 3, in loader\n"
+      "    time.sleep(1000)\n"
+      "\n"
+      "Thread 1 (Thread 0x7f5101 (LWP 31520) \"python3\"):\n"
+      "Traceback (most recent call first):\n"
+      "  File \"/job/train.py\", line 5, in read\n"
+      "    ev.wait()\n";
+  EXPECT_THAT(
+      told(read_text(fmt::format("{}{}", kNative, kPython))),
+      ElementsAre("rank -1 31543 python3 unknown: clock_nanosleep "
+                  "[nanosleep.c:48] < loader (train.py:3)",
+                  "rank -1 31520 python3 unknown: futex_wait [futex.c:57] < "
+                  "read (train.py:5)"));
+  const auto twice = read_text(fmt::format("{}{}", kNative, kNative));
+  ASSERT_TRUE(twice);
+  ASSERT_EQ(twice->size(), 2U);  // two dumps
+  EXPECT_EQ((*twice)[0].threads.size(), 2U);
+  EXPECT_EQ((*twice)[1].threads.size(), 2U);
+  EXPECT_EQ((*twice)[1].threads[1].tid, 31520);
+}
+
 TEST(SavedStacks, ReadsGdbsNativeAndPythonFrames) {
   EXPECT_THAT(
       told(read_sample("gdb.txt")),
