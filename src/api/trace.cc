@@ -44,14 +44,15 @@ bool is_node_list(std::string_view given) {
 Result<std::string> host_list_text(const std::string& given) {
   // A long node list is not a valid file name.
   std::error_code error;
-  if (std::filesystem::exists(given, error)) {
-    const MappedFile file = TRY(MappedFile::open(given));
+  if (const std::filesystem::path path = input_path(given);
+      std::filesystem::exists(path, error)) {
+    const MappedFile file = TRY(MappedFile::open(path));
     return std::string(as_text(file.bytes()));
   }
   if (!is_node_list(given))
     return fail(ErrorKind::kUsage,
-                "{}: no such file; give a hostfile, or a node list with tasks "
-                "per node, such as 'node[1-4] x8'",
+                "'{}': no such file; give a hostfile, or a node list with "
+                "tasks per node, such as 'node[1-4] x8'",
                 given);
   return given;
 }
@@ -147,7 +148,7 @@ Result<JobLog> read_logs(std::span<const std::string> given,
                          const HostMap& hosts, const Context& context) {
   std::vector<std::string> files;
   for (const std::string& path : given)
-    for (std::string& found : TRY(expand_path(path))) {
+    for (std::string& found : TRY(expand_path(input_path(path)))) {
       std::error_code unknown;
       if (std::filesystem::is_directory(found, unknown))
         std::ranges::move(TRY(files_in(found)), std::back_inserter(files));
@@ -230,17 +231,23 @@ void compare_with_job(const JobLog& log, const Job& job, Verdict& verdict) {
   // Logs are in local time, of any zone.
   constexpr std::int64_t kApart =
       std::int64_t{36} * 3600 * kNanosecondsPerSecond;
-  std::int64_t logged = 0;
-  for (const LogEvent& event : log.events)
-    if (event.time && event.time->has_year)
-      logged = std::max(logged, event.time->nanoseconds);
-  for (const LogProgress& said : log.progress)
-    if (said.time && said.time->has_year)
-      logged = std::max(logged, said.time->nanoseconds);
   std::int64_t dumped = 0;
   for (const RankDump& dump : job.ranks)
     if (!dump.entries.empty())
       dumped = std::max(dumped, dump.entries.created(dump.entries.size() - 1));
+  std::int64_t logged = 0;
+  const auto add = [&logged, dumped](const std::optional<LogTime>& time) {
+    if (!time)
+      return;
+    // Of a time without a year, the year that speaks for this job.
+    const LogTime whole =
+        time->has_year ? *time : with_year(*time, {dumped, true});
+    logged = std::max(logged, whole.nanoseconds);
+  };
+  for (const LogEvent& event : log.events)
+    add(event.time);
+  for (const LogProgress& said : log.progress)
+    add(said.time);
   if (logged == 0 || dumped == 0)
     return;
   const std::int64_t apart = elapsed(dumped, logged);

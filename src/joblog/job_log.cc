@@ -116,6 +116,11 @@ Result<> JobLogReader::scan(const std::string& file, LogScanner& scanner) {
          "the file is a pickle, not a log: give dumps without --log", file});
     return {};
   }
+  if (as_text(front) == "PK\x03\x04") {
+    log_.findings.push_back({"log_is_archive", Severity::kWarning,
+                             "the file is a zip archive, not a log", file});
+    return {};
+  }
   const Compression compression = sniff_compression(front);
   RejoinedSource whole(front, source);
   if (compression == Compression::kNone) {
