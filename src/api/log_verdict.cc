@@ -525,9 +525,13 @@ void explain_missing(const JobLog& log, const Job& job, Verdict& verdict) {
   verdict.kind = VerdictKind::kNoDump;
   verdict.confidence = Confidence::kLikely;
   verdict.culprits = end->ranks;
+  // A file that can't be read was left all the same.
+  const bool left_none = std::ranges::none_of(
+      verdict.culprits,
+      [&job](Rank rank) { return job.skipped_of(rank) != nullptr; });
   verdict.summary = fmt::format(
-      "{} left no dump and ended first, by {} log{}: {}; others wait",
-      ranks_label(verdict.culprits),
+      "{} {}ended first, by {} log{}: {}; others wait",
+      ranks_label(verdict.culprits), left_none ? "left no dump and " : "",
       verdict.culprits.size() == 1 ? "its" : "their",
       verdict.culprits.size() == 1 ? "" : "s", event_text(*end));
 }

@@ -29,20 +29,19 @@ void add_missing_dumps(const Case& facts, const Verdict& verdict,
   for (const SkippedFile& file : facts.job.skipped)
     if (!file.empty)
       std::erase(missing, Rank{file.rank});
-  if (missing.empty() || missing == verdict.culprits)
-    return;
   std::vector<Rank> empty;
   for (const SkippedFile& file : facts.job.skipped)
     if (file.empty && file.rank >= 0)
       empty.push_back({file.rank});
   std::ranges::sort(empty);
+  if (missing.empty() || (missing == verdict.culprits && empty.empty()))
+    return;
   std::string message =
       fmt::format("{} left no dump", Case::ranks_text(missing));
   if (!empty.empty())
     message +=
         fmt::format("; the file{} of {} {} empty", empty.size() == 1 ? "" : "s",
                     Case::ranks_text(empty), empty.size() == 1 ? "is" : "are");
-
   findings.push_back({"missing_dumps", Severity::kWarning, message, ""});
 }
 

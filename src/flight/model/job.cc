@@ -50,6 +50,11 @@ std::vector<Rank> Job::without_dump() const {
   return missing;
 }
 
+const SkippedFile* Job::skipped_of(Rank rank) const {
+  const auto found = std::ranges::find(skipped, rank.value, &SkippedFile::rank);
+  return found == skipped.end() ? nullptr : &*found;
+}
+
 std::vector<Rank> Job::with_unreadable_dump() const {
   const std::vector<Rank> without = without_dump();
   std::vector<Rank> found;

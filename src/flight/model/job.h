@@ -87,6 +87,8 @@ struct Job {
   std::vector<Rank> without_dump() const;
   // Those among them that left a file which can't be read, sorted.
   std::vector<Rank> with_unreadable_dump() const;
+  // The file of a rank that is not a dump; nullptr if none was found.
+  const SkippedFile* skipped_of(Rank rank) const;
   // The findings, and one for each skipped file: a warning if it should have
   // been the dump of a rank, otherwise a note.
   std::vector<Finding> all_findings() const;

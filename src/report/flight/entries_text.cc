@@ -1,5 +1,6 @@
 #include "report/flight/entries_text.h"
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,24 @@ std::string ranks_phrase(std::span<const Rank> ranks) {
                      rank_set_text(ranks));
 }
 
+// "no dump of rank 2": of some of them there may be a file that is none.
+void write_without_dump(const Job& job, std::vector<Rank> without,
+                        std::string_view indent, Output& out) {
+  const std::vector<Rank> unreadable = job.with_unreadable_dump();
+  std::vector<Rank> damaged;
+  std::erase_if(without, [&](Rank rank) {
+    const bool found = std::ranges::binary_search(unreadable, rank);
+    if (found)
+      damaged.push_back(rank);
+    return found;
+  });
+  if (!without.empty())
+    out += fmt::format("{}no dump of {}\n", indent, ranks_phrase(without));
+  if (!damaged.empty())
+    out += fmt::format("{}unreadable dump{} of {}\n", indent,
+                       damaged.size() == 1 ? "" : "s", ranks_phrase(damaged));
+}
+
 void write_group_title(const Job& job, const Group& group,
                        const GroupGrid& grid, const Terminal& terminal,
                        Output& out) {
@@ -40,8 +59,7 @@ void write_group_title(const Job& job, const Group& group,
   for (const Rank rank : group.members)
     if (job.find(rank) == nullptr)
       without.push_back(rank);
-  if (!without.empty())
-    out += fmt::format("  no dump of {}\n", ranks_phrase(without));
+  write_without_dump(job, without, "  ", out);
   std::uint32_t late = grid.all_known_from;
   // A ring may begin within a batch; the next number is whole.
   while (late > 0 && late < grid.rows.size() && grid.rows[late].position > 0)
@@ -106,9 +124,7 @@ void write_entries(const Matching& matching, const EntryFilter& filter,
   out += fmt::format("{}, {}, {}\n", plural(job.ranks.size(), "rank", "ranks"),
                      plural(job.entry_count(), "entry", "entries"),
                      plural(job.groups.size(), "group", "groups"));
-  const std::vector<Rank> without = job.without_dump();
-  if (!without.empty())
-    out += fmt::format("no dump of {}\n", ranks_phrase(without));
+  write_without_dump(job, job.without_dump(), "", out);
   write_job_findings(job, terminal, out);
 
   const CollectiveTable table = tabulate(matching);

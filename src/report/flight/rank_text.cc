@@ -73,6 +73,35 @@ void write_entry_rows(const Job& job, const RankDump& dump,
   }
 }
 
+// Why a rank has no dump here.
+std::string absence_text(const Job& job, Rank rank) {
+  const SkippedFile* const file = job.skipped_of(rank);
+  return file == nullptr ? "left no dump"
+         : file->empty   ? "its dump is empty"
+                         : "its dump can't be read";
+}
+
+// " in all_reduce #6 of default_pg", if all these ranks wait in the same.
+std::string waiting_in(const Job& job, const Verdict& verdict,
+                       std::span<const Rank> ranks) {
+  std::string common;
+  for (const RankStatus& one : verdict.ranks) {
+    if (!std::ranges::binary_search(ranks, one.rank))
+      continue;
+    const RankDump* const dump = job.find(one.rank);
+    if (dump == nullptr || !one.entry)
+      return "";
+    const Entry entry = dump->entries[*one.entry];
+    std::string text =
+        fmt::format(" in {} of {}", operation_label(job, entry),
+                    group_label(job, job.group(job.call(entry).group)));
+    if (!common.empty() && common != text)
+      return "";
+    common = std::move(text);
+  }
+  return common;
+}
+
 // What its log says of a rank at fault.
 bool write_cited(const Verdict& verdict, Rank rank, const Terminal& terminal,
                  Output& out) {
@@ -110,8 +139,9 @@ void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
     if (std::ranges::binary_search(other.waiting_for, rank))
       waiting.push_back(other.rank);
   if (!waiting.empty())
-    out += fmt::format("  {} wait{} for it\n", ranks_label(waiting),
-                       waiting.size() == 1 ? "s" : "");
+    out += fmt::format("  {} wait{} for it{}\n", ranks_label(waiting),
+                       waiting.size() == 1 ? "s" : "",
+                       waiting_in(job, verdict, waiting));
   const auto show_stacks = [&] {
     for (const ProcessStacks* const process :
          processes_of_rank(options.stacks, rank.value)) {
@@ -122,7 +152,16 @@ void write_rank_report(const Job& job, const Verdict& verdict, Rank rank,
   };
   const bool cited = write_cited(verdict, rank, terminal, out);
   if (dump == nullptr) {
-    if (options.dumps)
+    const SkippedFile* const file = job.skipped_of(rank);
+    if (file != nullptr)
+      out += fmt::format(
+          "  {}\n",
+          wrapped(escape_for_terminal(fmt::format(
+                      "{}: {} ({})",
+                      file->empty ? "its dump" : absence_text(job, rank),
+                      file->reason, file->file)),
+                  2, terminal.width, 4));
+    else if (options.dumps)
       out += "  left no dump\n";
     else if (!cited)
       out += "  its logs do not tell how far it came\n";
@@ -185,7 +224,7 @@ void write_group_report(const Job& job, const Verdict& verdict, GroupId id,
   std::map<std::string, std::vector<Rank>> alike;
   for (const Rank member : group.members) {
     const RankDump* const dump = job.find(member);
-    std::string what = "left no dump";
+    std::string what = absence_text(job, member);
     if (dump != nullptr) {
       what = "no entries of this group";
       for (std::size_t i = dump->entries.size(); i-- > 0;) {

@@ -413,9 +413,36 @@ void write_shown_findings(const Verdict& verdict, bool all,
         fmt::format("  and {} more findings (--all)\n", shown.size() - count);
 }
 
+// How to get a dump that others wait for and that can't be read; empty if there
+// is none.
+std::string advice_on_unreadable(const Job& job, const Verdict& verdict) {
+  if (!verdict.culprits.empty() || !verdict.pending)
+    return "";
+  std::vector<Rank> unreadable = job.with_unreadable_dump();
+  std::erase_if(unreadable, [&verdict](Rank rank) {
+    return std::ranges::none_of(verdict.ranks, [rank](const RankStatus& one) {
+      return std::ranges::binary_search(one.waiting_for, rank);
+    });
+  });
+  if (unreadable.empty())
+    return "";
+  const bool denied = std::ranges::all_of(unreadable, [&job](Rank rank) {
+    return job.skipped_of(rank)->reason.starts_with("permission denied");
+  });
+  const bool one = unreadable.size() == 1;
+  return fmt::format(
+      "{} of {}{}, and run this again.",
+      denied ? (one ? "make the dump" : "make the dumps")
+             : (one ? "copy the dump" : "copy the dumps"),
+      ranks_label(unreadable),
+      denied ? " readable, as the warning says"
+             : " again from where the job ran, or make it dump again");
+}
+
 // What to do about the verdict, and the command to go on with.
-void write_advice(const Verdict& verdict, const TraceReportOptions& options,
-                  const Terminal& terminal, Output& out) {
+void write_advice(const Job& job, const Verdict& verdict,
+                  const TraceReportOptions& options, const Terminal& terminal,
+                  Output& out) {
   const auto tell = [&](const std::string& line) {
     out += fmt::format("\n{}", wrapped(line, 0, terminal.width, 6));
   };
@@ -425,10 +452,14 @@ void write_advice(const Verdict& verdict, const TraceReportOptions& options,
     out += fmt::format("\nNext: postflight {}{}{}{}", command,
                        words.empty() ? "" : " ", words, more);
   };
-  if (const std::string_view advice = traits(verdict.kind).advice;
+  const std::string unreadable = advice_on_unreadable(job, verdict);
+  if (const std::string_view advice =
+          unreadable.empty() ? traits(verdict.kind).advice : unreadable;
       !advice.empty())
     tell(fmt::format("Do:   {}", advice));
-  if (!verdict.culprits.empty())
+  if (!unreadable.empty())
+    next("trace", options.trace_words, "");
+  else if (!verdict.culprits.empty())
     next("trace", options.trace_words,
          fmt::format(" --rank {}", verdict.culprits[0].value));
   else if (verdict.pending && options.dumps)
@@ -468,7 +499,7 @@ void write_trace(const Job& job, const Verdict& verdict,
       begin != 0 && verdict.stands())
     out += fmt::format("\n  waiting since {}\n", time_label(begin));
   write_shown_findings(verdict, options.all, terminal, out);
-  write_advice(verdict, options, terminal, out);
+  write_advice(job, verdict, options, terminal, out);
 }
 
 }  // namespace postflight
