@@ -3,6 +3,7 @@
     tests/cli/interrupt_test.py build/dev/postflight
 """
 
+import json
 import os
 import pathlib
 import pty
@@ -94,6 +95,46 @@ class Interrupt(unittest.TestCase):
         self.assertNotIn(b"round 2", shell.printed)
         self.assertIn(b"PROFILE", shell.printed)
         self.assertTrue((self.folder / "x.pflog").exists())
+
+    def test_ends_every_long_command_and_leaves_no_file(self):
+        size = 16 << 30  # sparse
+        header = json.dumps({f"w{i}": {
+            "dtype": "U8", "shape": [size // 4],
+            "data_offsets": [i * (size // 4), (i + 1) * (size // 4)]}
+            for i in range(4)}).encode()
+        with open(self.folder / "big.safetensors", "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.truncate(8 + len(header) + size)
+        for command in (
+                "trace endless", "trace --log endless", "pickle endless",
+                "entries endless -p end", "profile report endless",
+                "ckpt scan endless", "stacks endless",
+                "stacks --mine --again 100s",
+                "ckpt digest big.safetensors --manifest m.json",
+                "ckpt stats big.safetensors",
+                "ckpt diff big.safetensors big.safetensors",
+                "ckpt read big.safetensors -o out.npz",
+                "ckpt convert big.safetensors out.pt",
+                "ckpt convert big.safetensors out --to dcp",
+                "ckpt salvage big.safetensors out.pt",
+                "stream encode -w stream.zstd/1 -i big.safetensors -o out"):
+            with self.subTest(command=command):
+                before = set(os.listdir(self.folder))
+                process = subprocess.Popen(
+                    [self.program, *command.split()], cwd=self.folder,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                if "endless" in command:
+                    with open(self.folder / "endless", "wb", 0) as pipe:
+                        pipe.write(bytes(1 << 20))  # more than a pipe holds
+                        process.send_signal(signal.SIGINT)
+                        process.wait(TIMEOUT_SECONDS)
+                else:
+                    time.sleep(0.2)  # it also has to die of one that is early
+                    process.send_signal(signal.SIGINT)
+                complaints = process.communicate(timeout=TIMEOUT_SECONDS)[1]
+                self.assertEqual(process.returncode, -signal.SIGINT,
+                                 complaints)
+                self.assertEqual(set(os.listdir(self.folder)), before)
 
     def test_dies_of_each_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

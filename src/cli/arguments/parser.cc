@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -165,10 +166,12 @@ class Parser {
     for (const Command& below : command_->commands)
       if (!below.hidden)
         known.emplace_back(below.name);
+    // Any two short options differ in one letter.
     for (const Parameter& parameter : command_->parameters)
       if (!parameter.is_positional())
-        known.insert(known.end(), parameter.names.begin(),
-                     parameter.names.end());
+        std::ranges::copy_if(
+            parameter.names, std::back_inserter(known),
+            [](const std::string& name) { return name.starts_with("--"); });
     const std::optional<std::string> meant = suggestion(word, known);
     return fail(ErrorKind::kUsage, "'{}' is not {} of {}{}", word, kind,
                 command_->called(),

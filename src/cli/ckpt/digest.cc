@@ -60,6 +60,8 @@ Result<Exit> run(const DigestCommandOptions& options, Session& session) {
   if (!options.manifest.empty() && options.paths.size() > 1)
     return fail(ErrorKind::kUsage,
                 "a manifest is that of one checkpoint; give one");
+  if (!options.manifest.empty())
+    TRY(AtomicFile::check(options.manifest, session.existing()));
   DigestCommandOptions one = options;
   Exit worst = Exit::kWell;
   for (const std::string& path : options.paths) {
