@@ -34,22 +34,22 @@ Command doctor_command() {
   return {
       .name = "doctor",
       .sentence =
-          "Checks whether a job's settings will leave what a diagnosis needs.\n"
-          "It reads the environment of a process, a file of variables or a "
-          "Slurm script, by default its own, and looks at the folder for dumps "
-          "and at what the profiler may do here. Exit 1 for errors.",
+          "Checks whether a job's settings allow a hang to be diagnosed.\n"
+          "It reads its own environment, that of a process, a file of "
+          "variables or a Slurm script, and checks the folder for dumps and "
+          "the profiler's permissions on this host. Exit 1 for errors.",
       .examples = {{"postflight doctor", "before a job, in its environment"},
                    {"postflight doctor --slurm train.sbatch",
                     "the script of a job"},
-                   {"postflight doctor --pid 4711", "a job that runs"},
+                   {"postflight doctor --pid 4711", "a running job"},
                    {"postflight doctor --all", "every variable, explained"},
                    {"postflight doctor dumps/", "how much the ring holds"}},
       .declare = [](CommandArguments& arguments) {
         const auto options = std::make_shared<DoctorOptions>();
         DoctorRequest& request = options->request;
         arguments.positional("DIR", request.dumps,
-                             "Dumps of such a job, to measure how much time "
-                             "their ring holds");
+                             "Dumps of such a job, to measure how many seconds "
+                             "the ring buffer holds");
         arguments.option("--pid", request.pid, "N",
                          "Check the environment of this process");
         arguments.option("--env", request.environment_file, "FILE",

@@ -85,8 +85,8 @@ Command pickle_command() {
       .sentence =
           "Shows every pickle in a file and what loading it would run.\n"
           "postflight itself never runs anything in it. Exit 1 unless it is "
-          "SAFE: plain data and torch's own rebuilding functions, and all of "
-          "it looked into.",
+          "SAFE: only plain data and torch's own rebuilding functions, and "
+          "nothing left unexamined.",
       .examples = {{"postflight pickle model.pt", "a checkpoint"},
                    {"postflight pickle nccl_trace_rank_0", "a bare pickle"},
                    {"postflight pickle --summary *.pt", "only what would run"},

@@ -164,8 +164,9 @@ Command profile_command() {
           "Samples where a Python program spends its time.\n"
           "The program needs no changes and is never stopped; child "
           "processes are\nfollowed. Samples are written to a file as they are "
-          "taken. The summary, or\nwith --json its JSON, goes to stderr if a "
-          "program is launched, whose\nexit status is passed on.",
+          "taken. For a launched\nprogram the summary, or with --json its "
+          "JSON, goes "
+          "to stderr, and its exit\nstatus is passed on.",
       .examples = {{"postflight profile -- python train.py",
                     "launch and profile"},
                    {"postflight profile --pid 4711 --duration 30s",

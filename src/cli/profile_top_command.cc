@@ -122,7 +122,7 @@ Command profile_top_command() {
       .name = "top",
       .sentence =
           "Shows live where a process spends its time, each second.\n"
-          "It shows the last 3 seconds and keeps nothing; Ctrl-C ends it.",
+          "It shows the last 3 seconds and stores nothing; Ctrl-C ends it.",
       .examples = {{"postflight profile top --pid 4711", "CPU time"},
                    {"postflight profile top --pid 4711 --mode wall",
                     "include waiting"},

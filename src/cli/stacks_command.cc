@@ -43,7 +43,7 @@ Command stacks_command() {
       .sentence =
           "Shows what every thread of Python processes does, once.\n"
           "Processes are read without being stopped. Several are merged into "
-          "one tree, those that are elsewhere first. Saved stacks (py-spy, "
+          "one tree, the odd ones first. Saved stacks (py-spy, "
           "faulthandler, torch's debug server, gdb) are read, too. Exit 1 if "
           "some could not be read.",
       .examples = {{"postflight stacks --pid 4711", "one process, all threads"},
@@ -62,19 +62,20 @@ Command stacks_command() {
         arguments.option("--pid", request.pids, "N",
                          "Read this process; may be repeated");
         arguments.flag("--children", request.children,
-                       "The Python processes that it has started, too");
+                       "Also read the Python processes below it");
         arguments.flag("--mine", request.mine,
                        "Read every Python process of this user");
         arguments.flag("--native", request.native,
-                       "Native frames, too, of threads that wait");
+                       "Also show native frames of waiting threads");
         arguments.flag("--locals", request.locals,
-                       "Local variables, too, of the innermost Python frame "
+                       "Show local variables of the innermost Python frame "
                        "and of the innermost one outside of libraries");
         arguments.option("--again", options->again, "TIME",
                          "Read them again after this time (2s), to tell stuck "
                          "threads from busy ones");
-        arguments.flag("--all", options->all,
-                       "All threads of several processes");
+        arguments.flag(
+            "--all", options->all,
+            "Show all threads of several processes, not only the main ones");
         return [options](Session& session) { return run(*options, session); };
       }};
 }

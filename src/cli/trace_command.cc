@@ -186,8 +186,8 @@ Command trace_command() {
           "Says which rank a hung job waits for, why, and where in its code.\n"
           "It reads the flight-recorder dumps of all ranks, pickle or JSON, "
           "and "
-          "its logs. Exit 1 if the job hangs or is slow, or if the dumps don't "
-          "tell.",
+          "its logs. Exit 1 if the job hangs or is slow, or if the dumps are "
+          "inconclusive.",
       .examples = {{"postflight trace dumps/", "who is at fault?"},
                    {"postflight trace dumps/ --rank 5", "what one rank did"},
                    {"postflight trace dumps/ --group dp_0",
@@ -207,22 +207,21 @@ Command trace_command() {
         arguments.option("--hosts", options->hosts, "FILE",
                          "The hosts of the ranks: a hostfile, or a Slurm node "
                          "list with tasks per node");
-        arguments.option(
-            "--log", options->logs, "FILE",
-            "A log of the job, a folder of them, or a quoted glob: "
-            "a witness beside the dumps or, without any, alone; "
-            "may be repeated");
+        arguments.option("--log", options->logs, "FILE",
+                         "A log file, a folder of logs or a quoted glob, read "
+                         "beside the dumps or, without any, alone; may be "
+                         "repeated; - is standard input");
         arguments.option("--stacks", options->stacks, "FILE",
                          "Stacks of its processes (postflight stacks --json, "
                          "py-spy), to show what the ranks at fault do now; may "
-                         "be repeated: the oldest first");
+                         "be repeated, oldest first");
         arguments.option("--sqlite", options->sqlite, "FILE",
                          "Also write all entries to an SQLite database");
         arguments.force();
         arguments.flag("--all", options->all, "Show all rows and findings");
         arguments.flag("--why", options->why,
-                       "Show what the ranks at fault would have had to do for "
-                       "the others to go on, by a replay");
+                       "Replay the job without the fault, to show what would "
+                       "have let the others continue");
         arguments.flag(
             "--nodes", options->nodes,
             "Print only the hosts of the ranks at fault, one per line");

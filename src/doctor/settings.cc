@@ -32,7 +32,7 @@ const std::array kSettings = {
                   .old_names = {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE"},
                   .form = kPath,
                   .unset = "~/.cache/torch/comm_lib_trace_rank_",
-                  .meaning = "where; the rank is appended"},
+                  .meaning = "where dumps go; the rank is appended"},
     SettingTraits{.name = "TORCH_FR_DUMP_DYNAMIC_FILE_NAME",
                   .form = kSwitch,
                   .unset = "0",
@@ -88,7 +88,7 @@ const std::array kSettings = {
     SettingTraits{.name = "TORCHCOMM_FR_DUMP_TEMP_FILE",
                   .form = kPath,
                   .unset = "~/.cache/torchcomm_fr_trace_",
-                  .meaning = "torchcomms: where"}};
+                  .meaning = "torchcomms: where dumps go"}};
 
 // Theirs, too, but they do not change what a job leaves behind.
 constexpr std::array<std::string_view, 20> kOthers = {
@@ -200,8 +200,8 @@ class Check {
     if (setting.value && setting.set_as == traits.name && traits.since_2_15 &&
         !environment_.contains(traits.old_names[0]))
       tell("new_variable", Severity::kNote,
-           fmt::format("{} is read from torch 2.15 on, by older versions as "
-                       "{}; set both if you don't know which will run",
+           fmt::format("{} is read by torch 2.15 and later, and as {} by older "
+                       "versions; set both if you don't know which will run",
                        traits.name, traits.old_names[0]),
            traits.name);
     if (setting.value && setting.set_as != traits.name)
@@ -304,8 +304,8 @@ class Check {
            ring.set_as);
     else if (entries && *entries < kFewEntries)
       tell("absurd_value", Severity::kWarning,
-           fmt::format("{}={} entries are soon overwritten; 2000 cost a few "
-                       "megabytes",
+           fmt::format("{}={} entries are soon overwritten; 2000 take half a "
+                       "megabyte per rank",
                        ring.set_as, *entries),
            ring.set_as);
   }

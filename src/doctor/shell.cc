@@ -159,8 +159,8 @@ JobScript Shell::finish() && {
   for (const std::string& file : sources_)
     script.findings.push_back(
         {"sourced_file", Severity::kNote,
-         fmt::format("the script reads {}, which is not looked into: "
-                     "postflight doctor --env FILE does",
+         fmt::format("the script sources {}, which was not read: check it "
+                     "with postflight doctor --env",
                      file),
          file});
   script.folders = std::move(folders_);
@@ -240,7 +240,8 @@ void Shell::launch(std::string_view name, std::span<const std::string> words,
   JobEnvironment environment = exported();
   bool passes_all =
       passes_all_ || name != "srun" || value("SLURM_EXPORT_ENV") == "ALL";
-  std::string_view lost_by = "#SBATCH --export is without ALL, for srun, too";
+  std::string_view lost_by =
+      "#SBATCH --export has no ALL, which srun takes over";
   JobEnvironment own;
   const auto take = [&own](Assignment one) {
     own[one.name] = std::move(one.value);
@@ -255,7 +256,7 @@ void Shell::launch(std::string_view name, std::span<const std::string> words,
     if (word.starts_with("--export=") || (word == "--export" && has_next)) {
       passes_all =
           each_of_list(word == "--export" ? words[++i] : word.substr(9), take);
-      lost_by = "srun --export is without ALL";
+      lost_by = "srun --export has no ALL";
     } else if (word.starts_with("--env=")) {
       each_of_list(word.substr(6), take);
     } else if ((word == "-e" || word == "-x" || word == "--env") && has_next &&

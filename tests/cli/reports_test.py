@@ -8,8 +8,10 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -63,6 +65,33 @@ class Reports(unittest.TestCase):
                 self.assertEqual(done.stderr, "")
                 self.assertIn(done.returncode, (0, 1))
                 self.assertNotEqual(done.stdout, "")
+
+    def test_next_can_be_pasted_for_any_path(self):
+        data = ROOT / "tests/data"
+        environment = {**os.environ, "PATH":
+                       f"{os.path.dirname(self.program)}:{os.environ['PATH']}"}
+        for name in ("my dumps", "it's", 'a "b" $HOME `id`', "x;y&z", "a*[b]?",
+                     "tab\there", "back\\slash", "\u00e9t\u00e9"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                inside = pathlib.Path(folder, name)
+                shutil.copytree(data / "flight/nccl_tp_fsdp", inside)
+                log = shutil.copy(data / "logs/quiet.log", inside / "a log")
+                shutil.copy(data / "ckpt_more/truncated.pt", inside / name)
+                shutil.copy(data / "profile/train-rank0.pflog",
+                            inside / "p.pflog")
+                for command in (
+                        ["trace", inside, "--log", log, "--hosts", "a x4"],
+                        ["ckpt", "verify", inside / name],
+                        ["profile", "report", inside / "p.pflog"]):
+                    shown = subprocess.run(
+                        [self.program, *command], cwd=folder,
+                        capture_output=True, text=True).stdout
+                    line, = re.findall(r"^Next: (.*)$", shown, re.MULTILINE)
+                    pasted = subprocess.run(
+                        ["bash", "-c", line], cwd=folder, env=environment,
+                        capture_output=True, text=True)
+                    self.assertEqual(pasted.stderr, "", line)
+                    self.assertIn(pasted.returncode, (0, 1), line)
 
     def test_nothing_is_cut_in_a_pipe_or_with_all(self):
         for more in ([], ["--rank", "1"], ["--group", "mesh_tp"]):

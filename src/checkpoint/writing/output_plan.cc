@@ -121,7 +121,7 @@ class OutputPlanner {
       return lose(node, std::string(tensor.problem));
     if (!tensor.problem.empty())
       return fail(ErrorKind::kCorrupt,
-                  "{}: {}; postflight ckpt salvage writes what is whole",
+                  "{}: {}; postflight ckpt salvage writes what is intact",
                   checkpoint_.path_of(node), tensor.problem);
     WrittenTensor written{{node, &tensor, tensor.dtype, {}}, {}};
     OutputTensor& output = written.output;

@@ -96,8 +96,8 @@ Command ckpt_diff_command() {
       .name = "diff",
       .sentence =
           "Compares two checkpoints of any formats, tensor by tensor.\n"
-          "Tensors are found by their keys; equal bytes under another key were "
-          "moved. Exit 1 if something differs.",
+          "Tensors are found by their keys; equal bytes under another key "
+          "count as moved. Exit 1 if something differs.",
       .examples = {{"postflight ckpt diff step_100.pt step_200.pt",
                     "what training changed"},
                    {"postflight ckpt diff ckpt/ model.safetensors --tensors",

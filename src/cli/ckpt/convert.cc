@@ -78,7 +78,8 @@ Command ckpt_convert_command() {
       .sentence =
           "Writes a checkpoint in another format, in bounded memory.\n"
           "What was written is read back and compared before it appears under "
-          "its name. What the format cannot hold is refused by name.",
+          "its name. Values that the format cannot hold are an error that "
+          "names them.",
       .examples =
           {{"postflight ckpt convert ckpt/ model.safetensors",
             "a distributed checkpoint as one file"},
@@ -101,7 +102,8 @@ Command ckpt_reshard_command() {
   return {
       .name = "reshard",
       .sentence =
-          "Divides the tensors of a checkpoint among another number of ranks.\n"
+          "Redistributes the tensors of a checkpoint over another number of "
+          "ranks.\n"
           "Only the bytes that a part needs are read.",
       .examples = {{"postflight ckpt reshard ckpt/ new --ranks 16",
                     "a distributed checkpoint of 16 ranks"},
@@ -128,25 +130,25 @@ Command ckpt_reshard_command() {
 }
 
 Command ckpt_salvage_command() {
-  return {.name = "salvage",
-          .sentence =
-              "Writes what is whole of a truncated or damaged checkpoint.\n"
-              "Each tensor that is lost is named. Exit 1 if any is.",
-          .examples = {{"postflight ckpt salvage cut.pt saved.pt",
-                        "what a killed writer left"},
-                       {"postflight ckpt salvage cut.pt saved.pt --dry-run",
-                        "what could be saved"},
-                       {"postflight ckpt salvage ckpt/ saved.safetensors "
-                        "--drop-values --json",
-                        "for a program"}},
-          .declare = [](CommandArguments& arguments) {
-            const auto options = std::make_shared<OutputCommandOptions>();
-            add_checkpoint_options(arguments, *options);
-            add_output_options(arguments, *options);
-            return [options](Session& session) {
-              return salvage(*options, session);
-            };
-          }};
+  return {
+      .name = "salvage",
+      .sentence =
+          "Writes the intact tensors of a truncated or damaged checkpoint.\n"
+          "Lost tensors are listed. Exit 1 if there are any.",
+      .examples = {{"postflight ckpt salvage cut.pt saved.pt",
+                    "what a killed writer left"},
+                   {"postflight ckpt salvage cut.pt saved.pt --dry-run",
+                    "what could be saved"},
+                   {"postflight ckpt salvage ckpt/ saved.safetensors "
+                    "--drop-values --json",
+                    "for a program"}},
+      .declare = [](CommandArguments& arguments) {
+        const auto options = std::make_shared<OutputCommandOptions>();
+        add_checkpoint_options(arguments, *options);
+        add_output_options(arguments, *options);
+        return
+            [options](Session& session) { return salvage(*options, session); };
+      }};
 }
 
 }  // namespace postflight

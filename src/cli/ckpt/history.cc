@@ -132,14 +132,14 @@ Command ckpt_bisect_command() {
   return {
       .name = "bisect",
       .sentence =
-          "Finds the first checkpoint of a run from which on a condition "
-          "holds.\n"
+          "Finds the first checkpoint of a run at which a condition starts to "
+          "hold.\n"
           "About log2 of the steps are read, as what broke stays broken. Exit "
           "1 if there is such a step.",
       .examples = {{"postflight ckpt bisect runs/7b --until nan",
                     "since when are there NaN?"},
                    {"postflight ckpt bisect runs/7b --until '*layer.3* std>5'",
-                    "since when is it that wide?"},
+                    "since when is it so wide?"},
                    {"postflight ckpt bisect --json runs/7b --until inf",
                     "for a program"}},
       .declare = [](CommandArguments& arguments) {
@@ -166,7 +166,7 @@ Command ckpt_latest_command() {
       .sentence =
           "Prints the newest checkpoint of a run that is whole, to resume "
           "from.\n"
-          "Newer ones that are not are named on standard error. Exit 1 if none "
+          "Newer damaged ones are listed on standard error. Exit 1 if none "
           "is whole.",
       .examples = {{"postflight ckpt latest runs/7b", "by structure and sizes"},
                    {"postflight ckpt latest runs/7b --deep",

@@ -128,7 +128,7 @@ void add_output_options(CommandArguments& arguments,
   arguments.flag("--no-crc", options.no_crc,
                  "Do not compare records with their CRC");
   arguments.flag("--dry-run", options.dry_run,
-                 "Say what would be written, and write nothing");
+                 "Show what would be written, and write nothing");
   arguments.force();
   add_threads_option(arguments);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -65,17 +66,45 @@ Result<> add_manifest(const Checkpoint& checkpoint, const std::string& file,
   return {};
 }
 
+// What could be saved of a damaged checkpoint, as a command to paste.
+std::string next_step(const VerifyCommandOptions& options,
+                      const Verification& found) {
+  const std::filesystem::path path = options.path;
+  const bool damaged = found.unreadable > 0 || found.crc_bad > 0;
+  if (!damaged || found.unreadable == found.tensors || options.path == "-")
+    return "";
+  std::filesystem::path name =
+      path.has_filename() ? path.filename() : path.parent_path().filename();
+  const std::string extension =
+      name.extension() == ".safetensors" ? ".safetensors" : ".pt";
+  if (path.has_extension())
+    name = name.stem();
+  if (name.empty() || name == "." || name == "..")
+    name = "checkpoint";
+  std::string words = shell_quoted(options.path);
+  if (options.rank)
+    words += fmt::format(" --rank {}", *options.rank);
+  for (const std::string& plugin : options.plugins)
+    words += " --plugin " + shell_quoted(plugin);
+  if (options.key_file)
+    words += " --key-file " + shell_quoted(*options.key_file);
+  return fmt::format("\nNext: postflight ckpt salvage {} {} --dry-run\n", words,
+                     shell_quoted(name.native() + "-salvaged" + extension));
+}
+
 Result<Exit> run_one(const VerifyCommandOptions& options, Session& session) {
   const Checkpoint checkpoint = TRY(options.open(session));
   Verification found = check(checkpoint, session);
   if (!options.manifest.empty())
     TRY(add_manifest(checkpoint, options.manifest, found));
   Output out([&session](std::string_view piece) { session.print(piece); });
-  if (session.options().json)
+  if (session.options().json) {
     write_verification_json(options.path, checkpoint, found, out);
-  else
+  } else {
     write_verification(options.path, checkpoint, found, session.terminal(),
                        out);
+    out += next_step(options, found);
+  }
   return exit_of(found, options.strict);
 }
 
@@ -141,9 +170,9 @@ Command ckpt_verify_command() {
           "Checks that a checkpoint is complete and undamaged.\n"
           "It checks the CRC of every record, torch's serialization id, every "
           "byte of an archive, every tensor against its record, and ranks "
-          "against each other. Beside WHOLE, ODD or DAMAGED stands what "
-          "loading "
-          "it in Python would do, as postflight pickle says it. Exit 1 if it "
+          "against each other. Beside WHOLE, ODD or DAMAGED it prints the "
+          "verdict of postflight pickle: what loading it in Python would run. "
+          "Exit 1 if it "
           "is DAMAGED or not SAFE.",
       .examples = {{"postflight ckpt verify model.pt", "one file"},
                    {"postflight ckpt verify checkpoints/step_100",

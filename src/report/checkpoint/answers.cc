@@ -1,6 +1,7 @@
 // The answers of the ckpt commands besides listings.
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include "report/checkpoint/report.h"
 #include "report/checkpoint/values.h"
 #include "report/finding_text.h"
+#include "report/wrapped.h"
 
 namespace postflight {
 namespace {
@@ -333,11 +335,18 @@ void write_verification(std::string_view name, const Checkpoint& checkpoint,
   out += fmt::format(
       "{}  {}  {}\n", terminal.styled(verdict.style, verdict.word),
       safety_text(found.safety, terminal), escape_for_terminal(name));
-  out +=
-      fmt::format("  {}: {}\n", format_title(checkpoint.format()),
-                  escape_for_terminal(verification_summary(checkpoint, found)));
+  const std::string summary = verification_summary(checkpoint, found);
+  const std::string text =
+      fmt::format("{}: {}", format_title(checkpoint.format()),
+                  escape_for_terminal(summary));
+  out += fmt::format("  {}\n", wrapped(text, 2, terminal.width, 4));
   write_safety(found.safety, terminal, out);
-  write_findings(found.findings, terminal, out);
+  // What the summary says is not said twice.
+  std::vector<Finding> findings = found.findings;
+  std::erase_if(findings, [&summary](const Finding& finding) {
+    return finding.message == summary;
+  });
+  write_findings(findings, terminal, out);
 }
 
 }  // namespace postflight

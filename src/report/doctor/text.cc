@@ -21,7 +21,7 @@ std::string examination_headline(const Examination& examination) {
   const auto errors = count(Severity::kError);
   const auto warnings = count(Severity::kWarning);
   if (errors == 0 && warnings == 0)
-    return "OK  a job that hangs will leave what trace needs";
+    return "OK  if this job hangs, it leaves the dumps that trace needs";
   std::string text = errors > 0 ? "FAULTY  " : "CHECK  ";
   if (errors > 0)
     text += fmt::format("{} error{}", errors, errors == 1 ? "" : "s");
