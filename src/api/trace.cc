@@ -51,7 +51,7 @@ Result<std::string> host_list_text(const std::string& given) {
   }
   if (!is_node_list(given))
     return fail(ErrorKind::kUsage,
-                "'{}': no such file; give a hostfile, or a node list with "
+                "{}: no such file; give a hostfile, or a node list with "
                 "tasks per node, such as 'node[1-4] x8'",
                 given);
   return given;

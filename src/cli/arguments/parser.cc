@@ -166,12 +166,14 @@ class Parser {
     for (const Command& below : command_->commands)
       if (!below.hidden)
         known.emplace_back(below.name);
-    // Any two short options differ in one letter.
+    // Any two of one letter are equally alike.
+    const bool is_letter = word.size() == 2 && word[0] == '-';
     for (const Parameter& parameter : command_->parameters)
       if (!parameter.is_positional())
-        std::ranges::copy_if(
-            parameter.names, std::back_inserter(known),
-            [](const std::string& name) { return name.starts_with("--"); });
+        std::ranges::copy_if(parameter.names, std::back_inserter(known),
+                             [is_letter](const std::string& name) {
+                               return !is_letter || name.size() > 2;
+                             });
     const std::optional<std::string> meant = suggestion(word, known);
     return fail(ErrorKind::kUsage, "'{}' is not {} of {}{}", word, kind,
                 command_->called(),
