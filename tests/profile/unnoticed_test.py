@@ -51,7 +51,8 @@ class Unnoticed(unittest.TestCase):
         path = os.path.join(self.folder, "program.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        for environment in {}, {"POSTFLIGHT_NO_PERF": "1"}:
+        for environment in ({}, {"POSTFLIGHT_NO_TRAP": "1"},
+                            {"POSTFLIGHT_NO_PERF": "1"}):
             with self.subTest(**environment):
                 result = self.same(PYTHON, path, environment=environment)
                 self.assertEqual(result[1:], ("", 0))
@@ -112,11 +113,11 @@ print([signal.getsignal(s) for s in sorted(everything)][-5:])
 # Handles all.
 got = []
 for s in everything:
-    if s >= signal.SIGRTMIN:
+    if s >= signal.SIGRTMIN or s == signal.SIGTRAP:
         signal.signal(s, lambda number, frame: got.append(number))
 work()
 print(got)
-for s in 34, 40, 62, 63, 64:
+for s in 5, 34, 40, 62, 63, 64:
     os.kill(os.getpid(), s)
 print(got)
 # Blocks and waits for all.
@@ -142,9 +143,29 @@ for default in "SigIgn", "SigCgt", "SigBlk":
 
     def test_passes_foreign_signals_on(self):
         # By default one that nobody handles ends the program.
-        for number in 40, 62, 63, 64, 29:
+        for number in 5, 40, 62, 63, 64, 29:
             self.same(PYTHON, "-c",
                       f"import os; os.kill(os.getpid(), {number})")
+
+    def test_leaves_breakpoints_alone(self):
+        breakpoint = '''
+import ctypes, mmap, signal
+def stop():
+    code = mmap.mmap(-1, 4096, prot=7)
+    code.write(bytes([0xcc, 0xc3]))
+    ctypes.CFUNCTYPE(None)(ctypes.addressof(
+        ctypes.c_char.from_buffer(code)))()
+'''
+        for before in ("", "signal.signal(signal.SIGTRAP, signal.SIG_IGN)",
+                       "signal.pthread_sigmask(signal.SIG_BLOCK, [5])"):
+            text = f"{breakpoint}\n{before}\nstop()"
+            self.assertEqual(self.same(PYTHON, "-c", text), ("", "", -5))
+        self.same_program(breakpoint + """
+signal.signal(signal.SIGTRAP, lambda number, frame: print("stopped"))
+for i in range(1_000_000): pass
+stop()
+print(signal.getsignal(signal.SIGTRAP) is not None)
+""")
 
     def test_passes_the_exit_status_on(self):
         self.same("sh", "-c", "exit 3")

@@ -16,5 +16,9 @@ namespace postflight {
 // calls otherwise. Returns the mapping, or null with an errno.
 void* open_event(std::uint64_t period_ns, int signal, int& error);
 void close_event(void* event);
+// Whether events send SIGTRAP reliably.
+bool events_trap();
+// The code of a SIGTRAP that an event has sent.
+constexpr int kTrapOfEvent = 6;  // TRAP_PERF
 
 }  // namespace postflight

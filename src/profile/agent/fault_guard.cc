@@ -173,11 +173,13 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if ((action.sa_flags & SA_SIGINFO) != 0) {
     action.sa_sigaction(signal, info, context);
   } else if (action.sa_handler == SIG_DFL ||
-             (action.sa_handler == SIG_IGN && !sent && index < kFaults)) {
+             (action.sa_handler == SIG_IGN && !sent &&
+              (index < kFaults || signal == SIGTRAP))) {
     const Action standard = {};
     real_sigaction(signal, &standard, nullptr);
-    // A fault recurs as soon as we return; a signal that was sent does not.
-    if (sent)
+    // A fault recurs as soon as we return; a signal that was sent does not, and
+    // neither does a breakpoint.
+    if (sent || signal == SIGTRAP)
       ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, info);
   } else if (action.sa_handler != SIG_IGN) {
     action.sa_handler(signal);

@@ -38,6 +38,7 @@ bool Settings::read() {
   take_field(text, library, sizeof(library));
   native = *text != 0;
   refuse_perf = std::getenv("POSTFLIGHT_NO_PERF") != nullptr;
+  refuse_trap = std::getenv("POSTFLIGHT_NO_TRAP") != nullptr;
   return interval_ns != 0 && arena[0] != 0 && library[0] != 0;
 }
 

@@ -22,6 +22,8 @@ struct Settings {
   bool native = false;
   // For tests (POSTFLIGHT_NO_PERF): act as if perf events were refused.
   bool refuse_perf = false;
+  // For tests (POSTFLIGHT_NO_TRAP): act as if the kernel were an older one.
+  bool refuse_trap = false;
 };
 
 }  // namespace postflight

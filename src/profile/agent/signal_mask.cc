@@ -102,7 +102,9 @@ void set_signal_looks_blocked(bool blocked) {
 }
 
 bool keep_signal(const siginfo_t& info) {
-  if (!mine.blocked)
+  // The kernel does not block what an instruction causes.
+  const bool is_breakpoint = hidden == SIGTRAP && info.si_code > 0;
+  if (!mine.blocked || is_breakpoint)
     return false;
   mine.info = info;
   mine.kept = true;

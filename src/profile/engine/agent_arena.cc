@@ -1,5 +1,6 @@
 #include "profile/engine/agent_arena.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -15,10 +16,11 @@
 namespace postflight {
 namespace {
 
-// So many slots are ready at first and later; native ones are large.
+// So many slots are ready at first, and later as many as were claimed before:
+// most programs never fork. Native ones are large.
 constexpr std::uint32_t kFirstReady = 2;
-constexpr std::uint32_t kReady = 16;
-constexpr std::uint32_t kNativeReady = 8;
+constexpr std::uint32_t kMostReady = 16;
+constexpr std::uint32_t kMostNativeReady = 8;
 constexpr std::uint32_t kMadeAtOnce = 4;
 
 // A file system in memory, if there is one that we may write to.
@@ -106,7 +108,8 @@ void AgentArena::keep_ready() {
   for (const std::atomic<std::uint32_t>& use : header().uses)
     ready += use.load() == static_cast<std::uint32_t>(SlotUse::kReady) ? 1 : 0;
   const std::uint32_t most =
-      ring_bytes_ == kNativeRingBytes ? kNativeReady : kReady;
+      std::min(is_native() ? kMostNativeReady : kMostReady,
+               std::max(kFirstReady, 2 * claims_));
   const std::uint32_t at_once =
       ready < kFirstReady || is_native() ? 1 : kMadeAtOnce;
   // Processes may make slots, too.

@@ -160,6 +160,7 @@ void AgentEngine::sample_the_rest(std::uint64_t used,
     const std::uint64_t weight = *run - thread.cpu_ns - interval;
     if (!outside_->sample_for(tid, weight, samples))
       continue;
+    needs_ticks_ = true;
     samples.back().flags.outside = true;
     thread.cpu_ns += weight;
     thread.outside_ns += weight;
@@ -187,6 +188,7 @@ std::map<pid_t, std::uint64_t> AgentEngine::accounted() const {
 void AgentEngine::sample(std::vector<ProfileSample>& samples) {
   // Asked before, so that samples that come meanwhile are not missed.
   const std::uint64_t used = process_cpu_ns(process_.pid()).value_or(0);
+  needs_ticks_ = ring_.fills_fast();
   ring_.drain([&](const AgentSample& seen) { take(seen, samples); },
               [&](std::span<const MemoryCopy> code) {
                 if (process_.codes() != nullptr)

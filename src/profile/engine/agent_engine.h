@@ -33,6 +33,7 @@ class AgentEngine final : public Engine {
   void sample(std::vector<ProfileSample>& samples) override;
   void threads_refreshed() override;
   void python_ended() override;
+  bool needs_ticks() const override { return needs_ticks_; }
   std::map<pid_t, std::uint64_t> accounted() const override;
   std::string_view title() const override {
     return clocked_ ? "in-process, clock thread" : "in-process, perf cpu-clock";
@@ -65,6 +66,7 @@ class AgentEngine final : public Engine {
   std::uint64_t accounted_ns_ = 0;  // by all samples
   std::uint64_t own_ns_ = 0;        // by the agent's own thread
   std::uint64_t looked_at_ns_ = 0;  // of the rest, when last looked into
+  bool needs_ticks_ = false;  // the ring fills fast, or threads are in the kernel
   std::size_t stack_bytes_ = 0;
   RawStack stack_;  // of the sample being taken
 };

@@ -93,6 +93,10 @@ pid_t AgentRing::clock_thread() const {
   return header().clock_tid.load();
 }
 
+bool AgentRing::fills_fast() const {
+  return header().head.load() - header().tail.load() > ring_bytes_ / 8;
+}
+
 void AgentRing::set_stack_bytes(std::size_t stack_bytes) {
   // The agent reads it with each sample; either value will do.
   header().layout.stack_bytes = static_cast<std::uint32_t>(stack_bytes);

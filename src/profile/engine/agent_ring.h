@@ -88,6 +88,8 @@ class AgentRing {
   // From the next sample on.
   void set_stack_bytes(std::size_t stack_bytes);
   bool has_begun() const { return begun_; }
+  // So much waits to be drained that it may be lost soon.
+  bool fills_fast() const;
 
   using TakeSample = std::function<void(const AgentSample&)>;
   // A code object that samples from here on may refer to.

@@ -33,6 +33,7 @@ class ExternalEngine final : public Engine {
   void sample(std::vector<ProfileSample>& samples) override;
   void threads_refreshed() override;
   void python_ended() override;
+  bool needs_ticks() const override { return true; }
   std::map<pid_t, std::uint64_t> accounted() const override;
   std::string_view title() const override;
 

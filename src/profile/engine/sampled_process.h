@@ -64,8 +64,9 @@ class SampledProcess {
   // Its interpreter is about to start: the agent waits for the layout of its
   // frames.
   bool is_starting(Time now) const;
-  // Whether it depends on the loop to tick in time.
-  bool needs_ticks() const { return engine_decided() && !agent_runs_; }
+  // Whether it depends on the loop to tick in time: samples are lost otherwise.
+  bool loses_ticks() const { return engine_decided() && !agent_runs_; }
+  bool needs_ticks() const { return engine_->needs_ticks(); }
   // Why the agent does not run, or not by perf events; empty if it does.
   const std::string& agent_trouble() const { return agent_trouble_; }
 

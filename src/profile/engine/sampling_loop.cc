@@ -23,6 +23,11 @@ constexpr milliseconds kLookForChildren{20};
 // Looking takes at most one part in so many of the time: each thread of a
 // process has a list of its own.
 constexpr int kMostLooking = 100;
+// Between ticks that no engine needs: agents have their own clock, and their
+// rings have space for much more.
+constexpr milliseconds kDrain{25};
+// While processes begin, which need slots.
+constexpr milliseconds kBeginning{5};
 // Ticks while an interpreter is about to start.
 constexpr milliseconds kStarting{1};
 // The most that a crash loses.
@@ -97,6 +102,7 @@ void SamplingLoop::look_for_claims() {
     return;
   options_.arena->keep_ready();
   const std::vector<AgentClaim> fresh = options_.arena->take_claims();
+  claimed_ = !fresh.empty();
   claims_.insert(claims_.end(), fresh.begin(), fresh.end());
   if (claims_.empty())
     return;
@@ -298,10 +304,12 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
   // Ticks come at a random moment of each interval, so that no program runs in
   // lockstep with them.
   std::minstd_rand random(std::random_device{}());
-  std::uniform_int_distribution<std::int64_t> within(0,
-                                                     options_.interval.count());
+  nanoseconds pace = options_.interval;
   Time base = start_;
-  const auto next_tick = [&] { return base + nanoseconds(within(random)); };
+  const auto next_tick = [&] {
+    std::uniform_int_distribution<std::int64_t> within(0, pace.count());
+    return base + nanoseconds(within(random));
+  };
   Time next = next_tick();
   bool over = false;
   while (!processes_.empty() && !over) {
@@ -329,15 +337,21 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
     sampled += passed;
     if (early)
       continue;
-    base += options_.interval;
+    base += pace;
+    const auto any_process = [this](bool (SampledProcess::*is)() const) {
+      return std::ranges::any_of(processes_, [is](const auto& known) {
+        return (*known.second.*is)();
+      });
+    };
+    pace = any_process(&SampledProcess::needs_ticks)
+               ? options_.interval
+               : std::max<nanoseconds>(options_.interval,
+                                       claimed_ ? kBeginning : kDrain);
     // A late tick stands for those that were missed: its samples weigh more.
-    // Agents do not depend on ticks.
-    const bool needs_ticks = std::ranges::any_of(
-        processes_,
-        [](const auto& known) { return known.second->needs_ticks(); });
+    const bool loses_ticks = any_process(&SampledProcess::loses_ticks);
     const Time after = std::chrono::steady_clock::now();
-    for (; base + options_.interval < after; base += options_.interval)
-      lost_ += needs_ticks && !over ? 1 : 0;
+    for (; base + pace < after; base += pace)
+      lost_ += loses_ticks && !over ? 1 : 0;
     next = std::max(next_tick(), after);
     if (now >= next_flush_) {
       next_flush_ = now + kFlush;
