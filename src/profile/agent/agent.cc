@@ -453,8 +453,7 @@ void after_fork() {
 
 bool is_free(int signal) {
   struct sigaction used;
-  return ::sigaction(signal, nullptr, &used) == 0 &&
-         used.sa_handler == SIG_DFL;
+  return ::sigaction(signal, nullptr, &used) == 0 && used.sa_handler == SIG_DFL;
 }
 
 // A signal that is not in use: SIGTRAP if events can send it, which costs a

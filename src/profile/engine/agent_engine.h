@@ -66,7 +66,8 @@ class AgentEngine final : public Engine {
   std::uint64_t accounted_ns_ = 0;  // by all samples
   std::uint64_t own_ns_ = 0;        // by the agent's own thread
   std::uint64_t looked_at_ns_ = 0;  // of the rest, when last looked into
-  bool needs_ticks_ = false;  // the ring fills fast, or threads are in the kernel
+  bool needs_ticks_ =
+      false;  // the ring fills fast, or threads are in the kernel
   std::size_t stack_bytes_ = 0;
   RawStack stack_;  // of the sample being taken
 };

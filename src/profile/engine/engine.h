@@ -103,8 +103,8 @@ class Engine {
   virtual void threads_refreshed() = 0;
   // The interpreter that threads were read with is gone, or was found just now.
   virtual void python_ended() = 0;
-  // Whether it depends on being called in every interval. Otherwise now and then
-  // is enough.
+  // Whether it depends on being called in every interval. Otherwise now and
+  // then is enough.
   virtual bool needs_ticks() const = 0;
   // Up to which of its CPU time each thread has been sampled.
   virtual std::map<pid_t, std::uint64_t> accounted() const = 0;

@@ -28,7 +28,7 @@ constexpr milliseconds kRefreshThreads{50};
 constexpr milliseconds kLookForPhases{5};
 constexpr milliseconds kLookForFirst{5};
 // Reading the threads takes at most one part in so many of the time.
-constexpr int kMostReading = 100;
+constexpr int kMostReading = 200;
 
 }  // namespace
 

@@ -20,6 +20,8 @@ constexpr std::size_t kStackCopy = 64 << 10;
 // Between the last words of an agent and the end of its process.
 constexpr std::chrono::milliseconds kEnd{50};
 constexpr std::chrono::milliseconds kLookAtTimes{50};
+// The kernel adds up the clocks of all threads.
+constexpr std::chrono::milliseconds kLookAtClock{5};
 // From the start of a process to that of its interpreter.
 constexpr std::chrono::milliseconds kInterpreterStart{100};
 
@@ -124,8 +126,11 @@ void SampledProcess::look_after_agent(Time now) {
 // The last look before the process ends is what counts, unless its agent says
 // more.
 void SampledProcess::look_at_clock(Time now) {
-  if (const auto ns = process_cpu_ns(state_.pid()))
-    used_ns_ = std::max(used_ns_, *ns);
+  if (now >= next_clock_) {
+    next_clock_ = now + kLookAtClock;
+    if (const auto ns = process_cpu_ns(state_.pid()))
+      used_ns_ = std::max(used_ns_, *ns);
+  }
   if (now >= next_look_) {
     next_look_ = now + kLookAtTimes;
     if (const auto times = process_cpu_time(state_.pid())) {

@@ -88,6 +88,7 @@ class SampledProcess {
   CpuTime used_ = {};
   std::uint64_t used_ns_ = 0;  // by its clock, which is more precise
   Time next_look_ = {};
+  Time next_clock_ = {};
   Time born_ = {};
 };
 

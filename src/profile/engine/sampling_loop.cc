@@ -22,7 +22,7 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kLookForChildren{20};
 // Looking takes at most one part in so many of the time: each thread of a
 // process has a list of its own.
-constexpr int kMostLooking = 100;
+constexpr int kMostLooking = 200;
 // Between ticks that no engine needs: agents have their own clock, and their
 // rings have space for much more.
 constexpr milliseconds kDrain{25};
