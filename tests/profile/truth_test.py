@@ -243,6 +243,122 @@ asyncio.run(decorated())
                                  ("decorated", 0.4), ("", 1.05)):
                 self.near(phases[name], wanted, 0.3)
 
+    def test_shows_compilations_by_function(self):
+        # No current torch is at hand, so this is a package with its names and
+        # its hook, which takes known time in each part.
+        package = os.path.join(self.folder.name, "site-packages", "torch")
+        files = {
+            "__init__.py": "from torch import _strobelight, _guards\n",
+            "_guards.py": """
+class CompileContext:
+    current = None
+    @classmethod
+    def current_compile_id(cls): return cls.current
+""",
+            "_strobelight/__init__.py":
+                "from torch._strobelight import compile_time_profiler\n",
+            # As of torch 2.6, without get_frame().
+            "_strobelight/compile_time_profiler.py": """
+class StrobelightCompileTimeProfiler:
+    enabled = inside_profile_compile_time = False
+    failed_profile_count = 0
+    current_phase = profiler = None
+    @classmethod
+    def enable(cls, kind):
+        cls.enabled, cls.profiler = True, kind(sample_each=1)
+    @classmethod
+    def profile_compile_time(cls, work, name, *arguments, **keywords):
+        if not cls.enabled or cls.inside_profile_compile_time:
+            return work(*arguments, **keywords)
+        cls.inside_profile_compile_time, cls.current_phase = True, name
+        result = cls.profiler.profile(work, *arguments, **keywords)
+        cls.inside_profile_compile_time = False
+        return result
+""",
+            "_dynamo/__init__.py": "",
+            "_dynamo/convert_frame.py": """
+import time
+from torch import _guards
+from torch._functorch import aot_autograd
+from torch._strobelight.compile_time_profiler import (
+    StrobelightCompileTimeProfiler as Hook)
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+def convert(code, compile_id):
+    _guards.CompileContext.current = compile_id
+    Hook.profile_compile_time(compile_inner, "compile_inner", code, True)
+def compile_inner(code, one_graph):
+    burn(0.3)
+    aot_autograd.compile()
+""",
+            "_functorch/__init__.py": "",
+            "_functorch/aot_autograd.py": """
+import time
+from torch._inductor import compile_fx
+def compile():
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end: pass
+    compile_fx.compile_fx()
+""",
+            "_inductor/__init__.py": "",
+            "_inductor/compile_fx.py": """
+import os, subprocess, time
+def compile_fx():
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end: pass
+    subprocess.run([os.environ["COMPILER"], "-c", "import time\\n"
+                    "while time.process_time() < 0.3: pass"], check=True)
+""",
+        }
+        for name, text in files.items():
+            path = os.path.join(package, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        compiler = os.path.join(self.folder.name, "x86_64-linux-gnu-g++-12")
+        os.symlink(PYTHON, compiler)
+        self.profile("""
+import torch
+from torch._dynamo import convert_frame
+class Model:
+    def forward(self): pass
+def step(): pass
+convert_frame.convert(Model.forward.__code__, "0/0")
+convert_frame.convert(Model.forward.__code__, "0/1")
+convert_frame.convert(step.__code__, "1/0")
+burn(0.5)
+""", ["--rate", "499"], {"PYTHONPATH": os.path.dirname(package),
+                         "COMPILER": compiler})
+        log = os.path.join(self.folder.name, "log.pflog")
+        report = [self.postflight, "profile", "report", log]
+        answer = json.loads(subprocess.run(
+            [*report, "--json"], capture_output=True, check=True).stdout)
+        forward, step, *rest = answer["compilations"]
+        # Dynamo may be seen just before it says what it compiles.
+        self.assertLess(sum(int(one["ns"]) for one in rest), 0.03e9)
+        path = os.path.join(self.folder.name, "program.py")
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        def line(text):
+            return next(i for i, one in enumerate(lines, 1) if text in one)
+        self.assertEqual(forward["function"], "Model.forward (program.py:%d)"
+                         % line("def forward"))
+        self.assertEqual(step["function"],
+                         "step (program.py:%d)" % line("def step"))
+        for one, count in ((forward, 2), (step, 1)):
+            for key, wanted in (("dynamo_ns", 0.3), ("aot_ns", 0.2),
+                                ("inductor_ns", 0.1)):
+                self.near(int(one[key]) / 1e9, count * wanted, 0.1, 0.05)
+            self.assertGreater(int(one["compilers_ns"]) / 1e9, count * 0.2)
+            self.assertEqual(int(one["compilers"]), count)
+        self.assertEqual((forward["recompiles"], step["recompiles"]), (1, 0))
+        text = subprocess.run(report, capture_output=True, text=True,
+                              check=True).stdout
+        self.assertRegex(text.split("\n")[0], "in torch.compile Model.forward")
+        self.assertRegex(text, "Model.forward .*  Dynamo .*, AOT autograd .*, "
+                         "Inductor .*, 2 compilers .*, 1 recompile\n")
+
     def test_counts_children_for_the_thread_that_started_them(self):
         for _, profile in self.each_engine("""
 import subprocess

@@ -26,8 +26,8 @@ constexpr int kMostLooking = 200;
 // Between ticks that no engine needs: agents have their own clock, and their
 // rings have space for much more.
 constexpr milliseconds kDrain{25};
-// While processes begin, which need slots.
-constexpr milliseconds kBeginning{5};
+// While processes begin, which need slots, or follow the phases of others.
+constexpr milliseconds kFollow{5};
 // Ticks while an interpreter is about to start.
 constexpr milliseconds kStarting{1};
 // The most that a crash loses.
@@ -102,7 +102,7 @@ void SamplingLoop::look_for_claims() {
     return;
   options_.arena->keep_ready();
   const std::vector<AgentClaim> fresh = options_.arena->take_claims();
-  claimed_ = !fresh.empty();
+  follows_ = follows_ || !fresh.empty();
   claims_.insert(claims_.end(), fresh.begin(), fresh.end());
   if (claims_.empty())
     return;
@@ -188,8 +188,11 @@ void SamplingLoop::inherit_phases() {
   for (const auto& [child, parent] : parents_) {
     const auto below = processes_.find(child);
     const auto above = processes_.find(parent.pid);
-    if (below != processes_.end() && above != processes_.end())
-      below->second->inherit_phase(above->second->phase_of(parent.thread));
+    if (below != processes_.end() && above != processes_.end()) {
+      const std::uint32_t phase = above->second->phase_of(parent.thread);
+      below->second->inherit_phase(phase);
+      follows_ = follows_ || phase != 0;
+    }
   }
 }
 
@@ -218,6 +221,7 @@ void SamplingLoop::note_engine(const SampledProcess& process) {
 void SamplingLoop::tick(Time now, nanoseconds passed) {
   look_for_children(now);
   taken_.clear();
+  follows_ = false;
   look_for_claims();
   if (!options_.folder.empty())
     inherit_phases();
@@ -346,7 +350,7 @@ Result<> SamplingLoop::run(const std::function<bool()>& go_on) {
     pace = any_process(&SampledProcess::needs_ticks)
                ? options_.interval
                : std::max<nanoseconds>(options_.interval,
-                                       claimed_ ? kBeginning : kDrain);
+                                       follows_ ? kFollow : kDrain);
     // A late tick stands for those that were missed: its samples weigh more.
     const bool loses_ticks = any_process(&SampledProcess::loses_ticks);
     const Time after = std::chrono::steady_clock::now();

@@ -70,7 +70,7 @@ class SamplingLoop {
   std::map<pid_t, Parent> parents_;
   // Claims whose process is not known yet.
   std::vector<AgentClaim> claims_;
-  bool claimed_ = false;                       // in the last tick
+  bool follows_ = false;                       // in the last tick, see kFollow
   std::map<std::uint32_t, Time> claim_times_;  // by slot
   std::map<std::uint32_t, pid_t> claimed_by_;
   std::map<pid_t, std::uint64_t> sampled_ns_;  // of processes that are alive

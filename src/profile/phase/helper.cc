@@ -379,21 +379,49 @@ class TorchProfiler:
     def __init__(self, **options):
         self.options = options
         self.profile_result = None
+        self.places = {}  # of compiled functions, by frame
+
+    def frame_id(self):
+        """As "0/1": the frame, and how often it was compiled before."""
+        try:
+            if hasattr(self.hook, "get_frame"):
+                return str(self.hook.get_frame())
+            from torch._guards import CompileContext
+            return str(CompileContext.current_compile_id())
+        except Exception:
+            return ""
+
+    def place(self, frame_id, arguments):
+        """The function that is compiled, "f (model.py:40)". Its code is given
+        to Dynamo's phase; a later one, the backward's, knows the frame only."""
+        frame = frame_id.rpartition("/")[0]
+        code = arguments[0] if arguments else None
+        if hasattr(code, "co_firstlineno"):
+            name = getattr(code, "co_qualname", code.co_name)
+            self.places[frame] = "%s (%s:%d)" % (
+                name.rpartition("<locals>.")[2],
+                os.path.basename(code.co_filename), code.co_firstlineno)
+        return self.places.get(frame)
 
     def profile(self, work, *arguments, **keywords):
         hook = self.hook
         self.profile_result = None
-        name, frame = hook.current_phase, hook.get_frame()
+        name, frame_id = hook.current_phase, self.frame_id()
         try:
-            with phase(name, frame):
-                result = work(*arguments, **keywords)
+            place = self.place(frame_id, arguments)
+            with phase(name, frame_id):
+                if place is None:
+                    result = work(*arguments, **keywords)
+                else:
+                    with phase(place):
+                        result = work(*arguments, **keywords)
         except BaseException:
             # Otherwise torch would take every later phase for a nested one.
             hook.inside_profile_compile_time = False
             hook.failed_profile_count += 1
             raise
         # torch logs each item on a line of its own.
-        self.profile_result = ["phase %s, frame %s" % (name, frame)]
+        self.profile_result = ["phase %s, frame %s" % (name, frame_id)]
         return result
 
 

@@ -1,4 +1,5 @@
 #include "json/writer.h"
+#include "profile/log/folding.h"
 #include "profile/log/lines.h"
 #include "report/finding_text.h"
 #include "report/profile/report.h"
@@ -116,6 +117,23 @@ void write_processes(const Profile& profile, JsonWriter& json) {
   json.end();
 }
 
+void write_compilations(const Profile& profile, JsonWriter& json) {
+  json.array("compilations");
+  for (const CompileTime& time : fold(profile).compilations) {
+    json.object();
+    json.field("function", time.function);
+    json.time("ns", time.ns);
+    json.time("dynamo_ns", time.dynamo_ns);
+    json.time("aot_ns", time.aot_ns);
+    json.time("inductor_ns", time.inductor_ns);
+    json.time("compilers_ns", time.compilers_ns);
+    json.field("compilers", time.compilers);
+    json.field("recompiles", time.recompiles);
+    json.end();
+  }
+  json.end();
+}
+
 }  // namespace
 
 void write_profile_json(const Profile& profile, const ProfileReportOptions&,
@@ -144,6 +162,7 @@ void write_profile_json(const Profile& profile, const ProfileReportOptions&,
   write_json_phases(profile, summary, json);
   write_functions(profile, summary, json);
   write_lines(profile, json);
+  write_compilations(profile, json);
   json.array("ranks");
   for (const RankTime& rank : summary.ranks) {
     json.object();

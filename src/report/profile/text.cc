@@ -63,6 +63,38 @@ std::string costliest(const std::vector<ImportTime>& imports) {
   return text;
 }
 
+// "Dynamo 1.2 s, Inductor 600 ms, 2 compilers 1.1 s, 1 recompile".
+std::string compile_parts(const CompileTime& time) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](std::string_view name, std::uint64_t ns) {
+    if (ns != 0)
+      parts.push_back(fmt::format("{} {}", name, duration(ns)));
+  };
+  add("Dynamo", time.dynamo_ns);
+  add("AOT autograd", time.aot_ns);
+  add("Inductor", time.inductor_ns);
+  add(time.compilers == 0 ? "compilers"
+                          : fmt::format("{} compiler{}", time.compilers,
+                                        time.compilers == 1 ? "" : "s"),
+      time.compilers_ns);
+  if (time.recompiles != 0)
+    parts.push_back(fmt::format("{} recompile{}", time.recompiles,
+                                time.recompiles == 1 ? "" : "s"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// The rows of FoldedProfile that are no functions: imports and compilations.
+std::string parts_of(const FoldedProfile& folded, std::string_view row) {
+  if (row == kImportFrame)
+    return costliest(folded.imports);
+  for (const CompileTime& time : folded.compilations)
+    if (row.starts_with(kCompileFrame) &&
+        row.substr(std::string_view(kCompileFrame).size()) ==
+            (time.function.empty() ? "" : " " + time.function))
+      return compile_parts(time);
+  return {};
+}
+
 std::string place(const Profile& profile, const FunctionTime& function) {
   std::string text = file_name(profile.texts[function.file]);
   if (!text.empty() && function.line != 0)
@@ -183,9 +215,9 @@ void write_idleness(const Profile& profile, const ProfileSummary& summary,
       elapsed == 0 ? "its time" : duration(elapsed));
 }
 
-void write_functions(const Profile& profile, const ProfileSummary& summary,
-                     const std::vector<ImportTime>& imports,
+void write_functions(const FoldedProfile& folded, const ProfileSummary& summary,
                      const ProfileReportOptions& options, Output& out) {
+  const Profile& profile = folded.profile;
   const bool waits = summary.waiting.samples != 0;
   out += waits ? "\n     self    total  waiting  function\n"
                : "\n     self    total  function\n";
@@ -201,10 +233,10 @@ void write_functions(const Profile& profile, const ProfileSummary& summary,
       line += fmt::format("  {:>7}",
                           share(function.self.waiting_ns, summary.spent.ns));
     line += "  " + escape_for_terminal(name);
-    const bool is_import =
-        function.kind == FrameKind::kMarker && name == kImportFrame;
-    const std::string where =
-        is_import ? costliest(imports) : place(profile, function);
+    const std::string parts = function.kind == FrameKind::kMarker
+                                  ? parts_of(folded, name)
+                                  : std::string();
+    const std::string where = parts.empty() ? place(profile, function) : parts;
     if (!where.empty())
       line += "  " + options.terminal.styled(Style::kDim, where);
     out += line + "\n";
@@ -382,7 +414,7 @@ void write_profile_text(const Profile& whole,
     if (options.lines)
       write_lines(profile, summary, options, out);
     else
-      write_functions(profile, summary, folded.imports, options, out);
+      write_functions(folded, summary, options, out);
     write_others(profile, others, out);
     write_phases(profile, summary, out);
     write_ranks(summary, out);

@@ -57,6 +57,73 @@ TEST_F(FoldingTest, GivesInternalsToTheirCallersAndImportsOneFrame) {
   EXPECT_EQ(folded.imports[0].ns, 5U);
 }
 
+TEST_F(FoldingTest, GivesEachCompilationOneFrame) {
+  const auto text = [this](std::string_view name) {
+    return builder_.text(name);
+  };
+  builder_.thread({.pid = 1, .tid = 1, .process = text("python train.py")});
+  builder_.thread({.pid = 2, .tid = 2, .process = text("/usr/bin/g++-12 -O2")});
+  builder_.thread({.pid = 3, .tid = 3, .process = text("cc1plus -quiet")});
+  builder_.thread({.pid = 4, .tid = 4, .process = text("gzip")});
+  const auto compiled = [&](std::string_view id, std::string_view function) {
+    const std::uint32_t phase =
+        builder_.phase({.name = text("compile_inner"), .frame_id = text(id)});
+    return builder_.phase({.parent = phase, .name = text(function)});
+  };
+  const std::uint32_t first = compiled("0/0", "f (model.py:40)");
+  const std::uint32_t again = compiled("0/2", "f (model.py:40)");
+  const std::uint32_t other = compiled("1/0", "g (model.py:60)");
+  const std::string torch = "/x/site-packages/torch/";
+  const std::string dynamo = "compile@" + torch + "_dynamo/convert_frame.py";
+  const std::string timed = "timed@" + torch + "_dynamo/utils.py";
+  const std::string aot = "aot@" + torch + "_functorch/aot_autograd.py";
+  const std::string inductor = "lower@" + torch + "_inductor/graph.py";
+  const auto add = [&](std::uint32_t thread, std::uint32_t phase,
+                       std::uint64_t ns,
+                       const std::vector<std::string>& frames) {
+    builder_.profile().samples.push_back({.weight_ns = ns,
+                                          .thread = thread,
+                                          .stack = stack(frames),
+                                          .phase = phase});
+  };
+  add(0, first, 1, {"main@train.py", dynamo, "f@/x/sympy/core.py"});
+  add(0, again, 2, {"main@train.py", dynamo, aot, timed});
+  add(0, other, 4, {"main@train.py", dynamo, aot, inductor, timed});
+  add(1, first, 8, {"[g++]@"});
+  add(2, first, 16, {"[cc1plus]@"});
+  // Runs beside a compilation, and no part of it.
+  add(3, first, 32, {"[gzip]@"});
+  add(1, 0, 64, {"[g++]@"});
+  // What was compiled runs.
+  add(0, 0, 128, {"main@train.py", aot, inductor});
+  // Attached: no phases.
+  add(0, 0, 256, {"main@train.py", dynamo});
+  const FoldedProfile folded = fold(builder_.profile());
+  std::vector<std::string> seen;
+  for (const ProfileSample& sample : folded.profile.samples)
+    seen.push_back(shown(folded.profile, sample.stack));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"main torch.compile f (model.py:40)",
+                                      "main torch.compile f (model.py:40)",
+                                      "main torch.compile g (model.py:60)",
+                                      "torch.compile f (model.py:40)",
+                                      "torch.compile f (model.py:40)", "[gzip]",
+                                      "[g++]", "main", "main torch.compile"}));
+  ASSERT_EQ(folded.compilations.size(), 3U);
+  EXPECT_EQ(folded.compilations[0].function, "");
+  EXPECT_EQ(folded.compilations[0].ns, 256U);
+  const CompileTime& f = folded.compilations[1];
+  EXPECT_EQ(f.function, "f (model.py:40)");
+  EXPECT_EQ(f.ns, 27U);
+  EXPECT_EQ(f.dynamo_ns, 1U);
+  EXPECT_EQ(f.aot_ns, 2U);
+  EXPECT_EQ(f.inductor_ns, 0U);
+  EXPECT_EQ(f.compilers_ns, 24U);
+  EXPECT_EQ(f.compilers, 1U);
+  EXPECT_EQ(f.recompiles, 2U);
+  EXPECT_EQ(folded.compilations[2].inductor_ns, 4U);
+}
+
 TEST_F(FoldingTest, GivesThePlumbingOfCallsToTheirCallers) {
   builder_.thread({.pid = 1, .tid = 1});
   std::uint32_t at = stack({"f@a.py"});
