@@ -5,6 +5,7 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -51,6 +52,29 @@ class Release(unittest.TestCase):
     def test_finds_libraries_where_the_system_does(self):
         self.assertEqual(re.findall(r"\((?:RPATH|RUNPATH)\).*", readelf("-d")),
                          [])
+
+    # make and the Dockerfile install these and what they depend on, but not what
+    # they recommend.
+    @unittest.skipUnless(shutil.which("dpkg-query"), "this is not Debian")
+    def test_every_archive_is_in_a_package_that_is_installed(self):
+        build = (ROOT / "packages.txt").read_text().partition(
+            "# section: test")[0]
+        named = [line for line in build.splitlines()
+                 if line and not line.startswith("#")]
+        depends = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${Package} ${Depends}\n", *named],
+            stdout=subprocess.PIPE, text=True, check=True).stdout
+        brought = set(re.findall(r"[\w.+-]+", depends))
+        archives = [archive for path in ("CMakeLists.txt", "src/CMakeLists.txt")
+                    for archive in re.findall(r"find_library\(\w+ (lib\w+\.a)",
+                                              (ROOT / path).read_text())]
+        self.assertIn("libz.a", archives)
+        for archive in archives:
+            owners = subprocess.run(["dpkg-query", "-S", f"*/{archive}"],
+                                    stdout=subprocess.PIPE, text=True,
+                                    check=True).stdout
+            packages = {line.split(":")[0] for line in owners.splitlines()}
+            self.assertTrue(packages & brought, f"{archive} of {packages}")
 
     def test_is_as_large_as_the_documents_say(self):
         size = pathlib.Path(self.program).stat().st_size / 1e6
