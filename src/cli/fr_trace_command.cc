@@ -16,7 +16,7 @@
 #include "cli/job_source.h"
 #include "flight/classic/analysis.h"
 #include "flight/classic/loader.h"
-#include "flight/classic/replicas.h"
+#include "flight/model/replicas.h"
 #include "flight/classic/text.h"
 #include "report/classic/database.h"
 #include "report/classic/report.h"

@@ -39,7 +39,8 @@ Result<std::vector<std::string>> dump_paths(const JobSource& source) {
 
 namespace {
 
-// How many regular files a folder has whose names start so.
+// How many files and folders a folder has whose names start so. Dumps are
+// looked for in folders below, too.
 std::size_t files_with_prefix(const std::filesystem::path& folder,
                               std::string_view prefix) {
   std::size_t count = 0;
@@ -48,7 +49,7 @@ std::size_t files_with_prefix(const std::filesystem::path& folder,
        !error && entry != std::filesystem::directory_iterator();
        entry.increment(error))
     if (std::error_code unknown;
-        entry->is_regular_file(unknown) &&
+        (entry->is_regular_file(unknown) || entry->is_directory(unknown)) &&
         entry->path().filename().native().starts_with(prefix))
       ++count;
   return count;

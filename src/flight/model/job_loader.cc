@@ -10,6 +10,7 @@
 #include "flight/model/dump_files.h"
 #include "flight/model/dump_reader.h"
 #include "flight/model/job_builder.h"
+#include "flight/model/replicas.h"
 #include "pickle/machine.h"
 
 namespace postflight {
@@ -99,6 +100,15 @@ Result<Job> load_job(std::span<const std::string> paths,
                 "{}: no flight-recorder dump in {} file{}; {}: {}", paths[0],
                 found.files.size(), found.files.size() == 1 ? "" : "s",
                 job.skipped[0].file, job.skipped[0].reason);
+  }
+  if (const std::optional<std::int32_t> size = replica_size(job)) {
+    shift_replica_groups(job, *size);
+    job.findings.push_back(
+        {"replicas", Severity::kNote,
+         fmt::format("each default group has ranks 0-{}, as in torchft: ranks "
+                     "are taken for those of replicas of {}",
+                     *size - 1, *size),
+         ""});
   }
   return job;
 }

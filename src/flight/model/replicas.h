@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "flight/model/job.h"
 
@@ -10,5 +11,9 @@ namespace postflight {
 // ranks of the whole job: those of rank r's replica, `replica_size` ranks each,
 // begin at r / replica_size * replica_size.
 void shift_replica_groups(Job& job, std::int32_t replica_size);
+
+// The ranks per replica of a job whose default groups are numbered so; nothing
+// of any other: there, each rank is in its default group.
+std::optional<std::int32_t> replica_size(const Job& job);
 
 }  // namespace postflight

@@ -1,4 +1,4 @@
-#include "flight/classic/replicas.h"
+#include "flight/model/replicas.h"
 
 #include <algorithm>
 #include <map>
@@ -13,6 +13,33 @@ std::int32_t sum(std::int32_t a, std::int32_t b) {
 }
 
 }  // namespace
+
+// One of these is whole: files whose names count ranks from 1, or from the
+// first of a node, look alike otherwise.
+std::optional<std::int32_t> replica_size(const Job& job) {
+  std::optional<std::int32_t> size;
+  std::map<std::int32_t, std::int32_t> dumps;  // of each replica
+  for (const RankDump& dump : job.ranks) {
+    const auto is_default = [&job](GroupId id) {
+      const Group& group = job.group(id);
+      return group.configured && !group.members.empty() &&
+             job.text(group.description) == "default_pg";
+    };
+    const auto found = std::ranges::find_if(dump.groups, is_default);
+    if (found == dump.groups.end())
+      return std::nullopt;
+    const std::vector<Rank>& members = job.group(*found).members;
+    const auto count = static_cast<std::int32_t>(members.size());
+    if (members.front().value != 0 || members.back().value != count - 1 ||
+        size.value_or(count) != count)
+      return std::nullopt;
+    size = count;
+    ++dumps[dump.rank.value / count];
+  }
+  const bool any_whole = std::ranges::any_of(
+      dumps, [&size](const auto& one) { return one.second == *size; });
+  return dumps.size() > 1 && any_whole ? size : std::nullopt;
+}
 
 void shift_replica_groups(Job& job, std::int32_t replica_size) {
   std::map<std::pair<GroupId, std::int32_t>, GroupId> shifted;
