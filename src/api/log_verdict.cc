@@ -42,7 +42,9 @@ std::string place_of(const std::string& file, std::uint64_t line) {
 
 // Messages of ranks whose peers or launcher ended first.
 bool follows_from_others(std::string_view message) {
-  constexpr std::array<std::string_view, 24> kWords = {
+  constexpr std::array<std::string_view, 26> kWords = {
+      "Monitored Barrier",
+      "ProcessGroupWrapper",
       "Watchdog caught",
       "watchdog",
       "NCCL error",
@@ -100,72 +102,121 @@ std::string event_text(const LogEvent& event) {
   return event.frame.empty() ? text : text + " at " + event.frame;
 }
 
-// Whose own watchdogs gave up, and when the first did.
+bool is_later(const LogTime& a, const LogTime& b, std::int64_t margin) {
+  return a.has_year == b.has_year &&
+         elapsed(b.nanoseconds, a.nanoseconds) > margin;
+}
+
+// Who gave up on others, and when: its watchdog, its transport, or what it
+// raised when others had gone.
 struct Timeouts {
   explicit Timeouts(const JobLog& log) {
-    for (const LogProgress& said : log.progress) {
-      if (!said.timed_out)
-        continue;
-      if (said.rank)
+    for (const LogProgress& said : log.progress)
+      if (said.timed_out && said.rank) {
         ranks.insert(*said.rank);
-      if (said.time && (!first || said.time->nanoseconds < first->nanoseconds))
-        first = said.time;
+        add(said.time);
+      }
+    for (const LogClaim& claim : log.claims)
+      if (claim.rank && (claim.kind == LoggedClaim::Kind::kBarrier ||
+                         claim.kind == LoggedClaim::Kind::kReached)) {
+        ranks.insert(*claim.rank);
+        add(claim.time);
+      }
+    victims = ranks;
+    for (const LogEvent& event : log.events) {
+      if (event.of_earlier_attempt)
+        continue;
+      const bool gave_up =
+          event.kind == kCollectiveTimeout || event.kind == kGlooTimeout;
+      if (!gave_up &&
+          !(ends_a_process(event) && follows_from_others(event.message)))
+        continue;
+      victims.insert(event.ranks.begin(), event.ranks.end());
+      add(event.time);
+      add(event.last);
     }
+  }
+
+  void add(const std::optional<LogTime>& time) {
+    if (!time)
+      return;
+    if (!first || is_later(*first, *time, 0))
+      first = time;
+    if (!last || is_later(*time, *last, 0))
+      last = time;
   }
 
   bool came_before(const LogEvent& event) const {
     constexpr std::int64_t kMargin = kNanosecondsPerSecond;
-    return event.time && first && event.time->has_year == first->has_year &&
-           event.time->nanoseconds > first->nanoseconds + kMargin;
+    return event.time && first && is_later(*event.time, *first, kMargin);
   }
 
-  std::set<Rank> ranks;
+  std::set<Rank> ranks;    // who says on what
+  std::set<Rank> victims;  // and who only that others are gone
   std::optional<LogTime> first;
+  std::optional<LogTime> last;
 };
 
-// The first event by which a rank ended that does not follow from others.
-std::optional<LogEvent> first_end(const JobLog& log, const Timeouts& timeouts,
-                                  std::size_t world) {
-  std::set<Rank> victims = timeouts.ranks;
-  for (const LogEvent& event : log.events)
-    if (event.kind == kCollectiveTimeout || event.kind == kGlooTimeout ||
-        (ends_a_process(event) && follows_from_others(event.message)))
-      victims.insert(event.ranks.begin(), event.ranks.end());
-  std::vector<const LogEvent*> found;
-  for (const LogEvent& event : log.events) {
-    if (!ends_a_process(event) || event.ranks.empty() ||
-        follows_from_others(event.message) || timeouts.came_before(event))
+// Whether a rank went on after what seems to have ended it: the exception was
+// caught, or it was started again.
+bool went_on(const JobLog& log, const LogEvent& event, Rank rank) {
+  // For what other threads write until the process has gone.
+  constexpr std::int64_t kAfterlife = 60 * kNanosecondsPerSecond;
+  const auto heard = log.heard.find(rank);
+  const std::optional<LogTime>& ended = event.last ? event.last : event.time;
+  return heard != log.heard.end() && ended &&
+         is_later(heard->second, *ended, kAfterlife);
+}
+
+// The events by which ranks ended, and that do not follow from others.
+std::vector<LogEvent> ends_of_ranks(const JobLog& log,
+                                    const Timeouts& timeouts) {
+  std::vector<LogEvent> found;
+  for (LogEvent event : log.events) {
+    if (event.of_earlier_attempt || !ends_a_process(event) ||
+        event.ranks.empty() || follows_from_others(event.message) ||
+        timeouts.came_before(event))
       continue;
+    std::erase_if(event.ranks,
+                  [&](Rank rank) { return went_on(log, event, rank); });
     // A launcher says only that it failed.
     const bool only_status = event.kind == kWorkerFailed;
-    if (std::ranges::any_of(event.ranks, [&](Rank rank) {
-          return only_status ? victims.contains(rank)
-                             : timeouts.ranks.contains(rank);
-        }))
+    const std::set<Rank>& others =
+        only_status ? timeouts.victims : timeouts.ranks;
+    if (event.ranks.empty() || (only_status && event.ranks.size() > 1) ||
+        std::ranges::any_of(event.ranks,
+                            [&](Rank rank) { return others.contains(rank); }))
       continue;
-    found.push_back(&event);
+    found.push_back(std::move(event));
   }
+  return found;
+}
+
+// The first of them, if their order is known.
+std::optional<LogEvent> first_end(const JobLog& log, const Timeouts& timeouts,
+                                  std::size_t world) {
+  const std::vector<LogEvent> found = ends_of_ranks(log, timeouts);
   if (found.empty())
     return std::nullopt;
   const auto root = std::ranges::find(found, true, &LogEvent::first_cause);
   std::optional<LogEvent> first;
   if (root != found.end()) {
     // What it died of says more than its status.
-    first = **root;
-    for (const LogEvent* const event : found)
-      if (event->ranks == first->ranks && event->kind != kWorkerFailed) {
-        first = *event;
+    first = *root;
+    for (const LogEvent& event : found)
+      if (event.ranks == first->ranks && event.kind != kWorkerFailed) {
+        first = event;
         break;
       }
   } else {
-    const bool ordered = std::ranges::all_of(found, [&](const LogEvent* event) {
-      return event->ranks == found[0]->ranks ||
-             (event->time && found[0]->time &&
-              event->time->has_year == found[0]->time->has_year) ||
-             event->file == found[0]->file;
+    const bool ordered = std::ranges::all_of(found, [&](const LogEvent& event) {
+      return event.ranks == found[0].ranks ||
+             (event.time && found[0].time &&
+              event.time->has_year == found[0].time->has_year) ||
+             event.file == found[0].file;
     });
     if (ordered)
-      first = *found[0];
+      first = found[0];
   }
   if (!first || first->ranks.size() * 2 > world)
     return std::nullopt;
@@ -189,8 +240,10 @@ class Judge {
     keep_findings(verdict);
     const std::optional<LogEvent> end =
         first_end(log_, timeouts_, world_.size());
-    if (!accuse_by_claim(verdict) && !accept(verdict, end) &&
-        !(end && accuse_ended(*end, verdict)) && !accuse_idle(verdict) &&
+    if (!(end && explains_claims(*end) && accuse_ended(*end, verdict)) &&
+        !accuse_by_report(verdict) && !accuse_by_barrier(verdict) &&
+        !accept(verdict, end) && !(end && accuse_ended(*end, verdict)) &&
+        !accuse_silent(verdict) && !accuse_idle(verdict) &&
         !call_stuck(verdict))
       call_unclear(verdict);
     verdict.confidence = std::min(verdict.confidence, Confidence::kLikely);
@@ -214,47 +267,137 @@ class Judge {
     });
   }
 
-  bool accuse_by_claim(Verdict& verdict) const {
-    if (log_.claims.empty())
-      return false;
-    const LogClaim& first = log_.claims[0];
+  // Who died is a better explanation than who did not come to a barrier.
+  bool explains_claims(const LogEvent& end) const {
+    return std::ranges::any_of(
+               log_.claims,
+               [](const LogClaim& claim) {
+                 return claim.kind == LoggedClaim::Kind::kBarrier ||
+                        claim.kind == LoggedClaim::Kind::kReached;
+               }) &&
+           std::ranges::none_of(end.ranks, [&](Rank rank) {
+             return timeouts_.victims.contains(rank);
+           });
+  }
+
+  // Whether places up to this one can only be those in the group of all ranks:
+  // another has at most half of them.
+  bool is_of_all(Rank highest) const {
+    return (std::int64_t{highest.value} + 1) * 2 >
+           static_cast<std::int64_t>(world_.size());
+  }
+
+  // TORCH_NCCL_DESYNC_DEBUG
+  bool accuse_by_report(Verdict& verdict) const {
+    using enum LoggedClaim::Kind;
+    const LogClaim* first = nullptr;
     std::set<Rank> named;
     for (const LogClaim& claim : log_.claims) {
-      if (claim.kind != first.kind || claim.sequence != first.sequence)
+      // Then an operation is at fault that some have left and others have not.
+      if (claim.kind == kUnfinished)
         return false;
-      named.insert(claim.ranks.begin(), claim.ranks.end());
+      if (claim.kind != kDesync)
+        continue;
+      first = first == nullptr ? &claim : first;
+      const Rank highest =
+          std::max(claim.places.back(), claim.highest.value_or(Rank{-1}));
+      if (claim.sequence != first->sequence ||
+          (claim.rank && claim.place && claim.rank != claim.place) ||
+          !is_of_all(highest))
+        return false;
+      named.insert(claim.places.begin(), claim.places.end());
     }
-    // Everybody sees the same ranks missing, and those do not wait themselves.
-    if (named.size() * 2 > std::max<std::size_t>(world_.size(), 2) ||
-        !std::ranges::all_of(named, [&](Rank rank) {
-          return std::ranges::binary_search(world_, rank) &&
-                 !timeouts_.ranks.contains(rank);
-        }))
+    // Several may lag because their devices wait for one that is not named.
+    if (first == nullptr || named.size() > 1 || !may_accuse(named))
       return false;
+    const std::string text =
+        first->sequence
+            ? fmt::format("never joined collective #{}", *first->sequence)
+            : "never joined a collective";
+    accuse(
+        named, *first,
+        fmt::format(
+            "{}, says the desync report{}", text,
+            first->rank ? fmt::format(" of rank {}", first->rank->value) : ""),
+        verdict);
+    verdict.sequence = first->sequence;
+    return true;
+  }
+
+  // A monitored barrier, alone or before each call with
+  // TORCH_DISTRIBUTED_DEBUG=DETAIL: rank 0 of the group lists who did not come,
+  // and those that came say that it did not answer. Who came to another one is
+  // not at fault, and the group has no name: only of that of all ranks it is
+  // known which ranks its places are.
+  bool accuse_by_barrier(Verdict& verdict) const {
+    using enum LoggedClaim::Kind;
+    const LogClaim* first = nullptr;
+    std::set<Rank> missing;
+    std::set<Rank> came;
+    Rank highest{-1};
+    bool unanswered = false;
+    for (const LogClaim& claim : log_.claims) {
+      if (claim.kind != kBarrier && claim.kind != kReached)
+        continue;
+      if (claim.rank && claim.place && claim.rank != claim.place)
+        return false;  // there are other groups
+      if (claim.place)
+        came.insert(*claim.place);
+      highest = std::max(highest, claim.places.back());
+      unanswered |= claim.kind == kReached;
+      if (claim.kind == kReached)
+        continue;
+      missing.insert(claim.places.begin(), claim.places.end());
+      first = first == nullptr ? &claim : first;
+    }
+    std::erase_if(missing, [&](Rank rank) { return came.contains(rank); });
+    const bool all =
+        is_of_all(highest) || came.size() + missing.size() == world_.size();
+    if (first == nullptr && unanswered && all && !came.contains(Rank{0}) &&
+        came.size() + 1 == world_.size()) {
+      const auto reached =
+          std::ranges::find(log_.claims, kReached, &LogClaim::kind);
+      missing = {Rank{0}};
+      if (!may_accuse(missing))
+        return false;
+      accuse(missing, *reached,
+             "did not answer in a monitored barrier to which all others came",
+             verdict);
+      return true;
+    }
+    // Of several, some may wait elsewhere for the others.
+    if (first == nullptr || !all || missing.size() > 1 || !may_accuse(missing))
+      return false;
+    accuse(missing, *first,
+           fmt::format("did not come to a monitored barrier, says {}",
+                       first->rank ? fmt::format("rank {}", first->rank->value)
+                                   : "the log"),
+           verdict);
+    return true;
+  }
+
+  // Not those that wait themselves.
+  bool may_accuse(const std::set<Rank>& named) const {
+    return !named.empty() &&
+           named.size() * 2 <= std::max<std::size_t>(world_.size(), 2) &&
+           std::ranges::all_of(named, [&](Rank rank) {
+             return std::ranges::binary_search(world_, rank) &&
+                    !timeouts_.victims.contains(rank);
+           });
+  }
+
+  void accuse(const std::set<Rank>& named, const LogClaim& claim,
+              std::string_view what, Verdict& verdict) const {
     start(VerdictKind::kNeverJoined, {named.begin(), named.end()}, verdict);
     verdict.confidence = Confidence::kLikely;
-    const std::string ranks = ranks_label(verdict.culprits);
-    if (first.kind == LoggedClaim::Kind::kBarrier)
-      verdict.summary = fmt::format(
-          "{} did not come to a monitored barrier, says {}", ranks,
-          first.rank ? fmt::format("rank {}", first.rank->value) : "the log");
-    else if (first.sequence)
-      verdict.summary = fmt::format(
-          "{} never joined collective #{}, says the desync report{}", ranks,
-          *first.sequence,
-          first.rank ? fmt::format(" of rank {}", first.rank->value) : "");
-    else
-      verdict.summary = fmt::format(
-          "{} never joined a collective, says the desync report", ranks);
-    verdict.sequence = first.sequence;
+    verdict.summary = fmt::format("{} {}", ranks_label(verdict.culprits), what);
     for (const Rank rank : verdict.culprits)
       verdict.evidence.push_back({.rank = rank,
                                   .entry = std::nullopt,
                                   .role = EvidenceRole::kReported,
                                   .witness = Witness::kLog,
-                                  .message = first.text,
-                                  .where = place_of(first.file, first.line)});
-    return true;
+                                  .message = claim.text,
+                                  .where = place_of(claim.file, claim.line)});
   }
 
   // Whether what the rules of dumps found holds for what logs can tell.
@@ -316,6 +459,38 @@ class Judge {
     return true;
   }
 
+  // All others gave up, and these wrote on for longer than it took the others:
+  // if they had waited, they would have given up, too.
+  bool accuse_silent(Verdict& verdict) const {
+    constexpr std::size_t kPart = 8;
+    // Watchdogs look every 100 ms, and monitors every second.
+    constexpr std::int64_t kMargin = 2 * kNanosecondsPerSecond;
+    if (reported_.guessed || !timeouts_.last || world_.size() < 2)
+      return false;
+    std::vector<Rank> silent;
+    std::ranges::set_difference(world_, timeouts_.victims,
+                                std::back_inserter(silent));
+    const std::int64_t margin = std::max(
+        kMargin,
+        elapsed(timeouts_.first->nanoseconds, timeouts_.last->nanoseconds));
+    if (silent.empty() ||
+        silent.size() > std::max<std::size_t>(1, world_.size() / kPart) ||
+        !std::ranges::all_of(silent, [&](Rank rank) {
+          const auto heard = log_.heard.find(rank);
+          return heard != log_.heard.end() &&
+                 is_later(heard->second, *timeouts_.last, margin);
+        }))
+      return false;
+    const std::string wait = wait_text();
+    start(VerdictKind::kNeverJoined, silent, verdict);
+    verdict.confidence =
+        silent.size() == 1 ? Confidence::kLikely : Confidence::kPossible;
+    verdict.summary = fmt::format(
+        "{} went on without a time-out after all others had given up{}{}",
+        ranks_label(verdict.culprits), wait.empty() ? "" : " waiting", wait);
+    return true;
+  }
+
   // Exactly one rank waits for nothing, and its monitor said so.
   bool accuse_idle(Verdict& verdict) const {
     constexpr std::size_t kFew = 4;
@@ -344,8 +519,8 @@ class Judge {
         reported_.guessed ||
         !std::ranges::includes(reported_.waiting, log_.speakers))
       return false;
-    if (!log_.world_size)
-      verdict.confidence = Confidence::kPossible;
+    // Logs have neither dtypes nor what was called before.
+    verdict.confidence = Confidence::kPossible;
     return true;
   }
 
@@ -514,17 +689,27 @@ Verdict judge_logs(const JobLog& log, const ReportedJob& reported,
   return Judge(log, reported, matching, context).judge();
 }
 
-void explain_missing(const JobLog& log, const Job& job, Verdict& verdict) {
-  if (verdict.kind != VerdictKind::kInconclusive || !verdict.pending)
-    return;
+namespace {
+
+void set_culprits(std::vector<Rank> culprits, VerdictKind kind,
+                  Verdict& verdict) {
+  verdict.kind = kind;
+  verdict.confidence = Confidence::kLikely;
+  verdict.headline.clear();
+  verdict.culprits = std::move(culprits);
+  verdict.why.clear();
+  for (RankStatus& status : verdict.ranks)
+    if (std::ranges::binary_search(verdict.culprits, status.rank))
+      status.state = traits(kind).culprits;
+}
+
+bool explain_missing(const JobLog& log, const Job& job, Verdict& verdict) {
   const std::optional<LogEvent> end =
       first_end(log, Timeouts(log), job.world().size());
   const std::vector<Rank> missing = job.without_dump();
   if (!end || !std::ranges::includes(missing, end->ranks))
-    return;
-  verdict.kind = VerdictKind::kNoDump;
-  verdict.confidence = Confidence::kLikely;
-  verdict.culprits = end->ranks;
+    return false;
+  set_culprits(end->ranks, VerdictKind::kNoDump, verdict);
   // A file that can't be read was left all the same.
   const bool left_none = std::ranges::none_of(
       verdict.culprits,
@@ -534,6 +719,51 @@ void explain_missing(const JobLog& log, const Job& job, Verdict& verdict) {
       ranks_label(verdict.culprits), left_none ? "left no dump and " : "",
       verdict.culprits.size() == 1 ? "its" : "their",
       verdict.culprits.size() == 1 ? "" : "s", event_text(*end));
+  return true;
+}
+
+// Who ended and left a dump all the same is no rank without one.
+VerdictKind kind_with_dumps(const Verdict& told, const JobLog& log,
+                            const Job& job) {
+  if (told.kind != VerdictKind::kNoDump ||
+      std::ranges::none_of(
+          told.culprits, [&](Rank rank) { return job.find(rank) != nullptr; }))
+    return told.kind;
+  const std::optional<LogEvent> end =
+      first_end(log, Timeouts(log), job.world().size());
+  return end && (end->kind == kCudaError || end->kind == kXid)
+             ? VerdictKind::kDeviceStalled
+             : VerdictKind::kNeverJoined;
+}
+
+}  // namespace
+
+void consult_logs(const JobLog& log, const Job& job, const Context& context,
+                  Verdict& verdict) {
+  const bool open =
+      verdict.kind == VerdictKind::kInconclusive && verdict.pending;
+  if ((open && explain_missing(log, job, verdict)) ||
+      (!open && verdict.kind != VerdictKind::kAllJoinedStuck))
+    return;
+  const ReportedJob reported = make_reported_job(log);
+  const Matching matching(reported.job, context);
+  const Verdict told = judge_logs(log, reported, matching, context);
+  const std::vector<Rank> world = job.world();
+  if (told.culprits.empty() || told.confidence < Confidence::kLikely ||
+      !std::ranges::includes(world, told.culprits))
+    return;
+  // Everybody has joined, so nobody is missing; but one may have died in it.
+  if (!open && told.kind != VerdictKind::kNoDump)
+    return;
+  set_culprits(told.culprits, kind_with_dumps(told, log, job), verdict);
+  verdict.group.reset();
+  verdict.operation.clear();
+  verdict.sequence.reset();
+  verdict.summary = "by the logs, " + told.summary;
+  for (const Evidence& evidence : told.evidence)
+    if (!evidence.entry && evidence.role == EvidenceRole::kReported &&
+        told.kind != VerdictKind::kNoDump)
+      verdict.evidence.push_back(evidence);
 }
 
 void cite_log(const JobLog& log, Verdict& verdict) {

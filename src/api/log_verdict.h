@@ -13,9 +13,10 @@ namespace postflight {
 Verdict judge_logs(const JobLog& log, const ReportedJob& reported,
                    const Matching& matching, const Context& context);
 
-// Names the rank without a dump that ended first according to the logs, if the
-// dumps are inconclusive.
-void explain_missing(const JobLog& log, const Job& job, Verdict& verdict);
+// Where the dumps do not tell who is at fault, names who is according to the
+// logs: the rank without a dump that ended first, or what judge_logs() names.
+void consult_logs(const JobLog& log, const Job& job, const Context& context,
+                  Verdict& verdict);
 
 // Adds what the log of each rank at fault says of it, that about its end first,
 // to the evidence.

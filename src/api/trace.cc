@@ -108,6 +108,8 @@ Finding log_finding(const LogEvent& event) {
   std::string message = speaker(event) + event.message;
   if (!event.frame.empty())
     message += " at " + event.frame;
+  if (event.of_earlier_attempt)
+    message += "; in an earlier attempt";
   if (event.earliest)
     message += "; the first sign of trouble in the logs";
   return {.kind = fmt::format("log_{}", log_event_kind_name(event.kind)),
@@ -307,7 +309,7 @@ Result<Investigation> investigate(const JobEvidence& evidence,
   found.verdict = diagnose(found.matching, context);
   if (!evidence.logs.empty()) {
     const JobLog log = TRY(read_logs(evidence.logs, hosts, context));
-    explain_missing(log, found.job(), found.verdict);
+    consult_logs(log, found.job(), context, found.verdict);
     cite_log(log, found.verdict);
     add_log(log, found.verdict);
     compare_with_job(log, found.job(), found.verdict);

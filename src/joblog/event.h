@@ -72,6 +72,8 @@ struct LogEvent {
   std::optional<Rank> task;        // Slurm's; may be a node
   std::string host;
   std::optional<LogTime> time;
+  // Of its last line, or of the line before that which has a time.
+  std::optional<LogTime> last;
   std::string file;
   std::uint64_t line = 0;
 
@@ -86,6 +88,9 @@ struct LogEvent {
   std::vector<Rank> ranks;   // all ranks known to report it, sorted
   bool first_cause = false;  // according to torchrun
   bool earliest = false;     // of all events, where that is known
+  // Torchrun has started all processes again since. Counted from 0 in each log.
+  std::uint32_t attempt = 0;
+  bool of_earlier_attempt = false;
 };
 
 }  // namespace postflight

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 
 namespace postflight {
@@ -26,7 +28,8 @@ bool number_is_passing(LogEventKind kind, std::string_view before) {
     case kWorkerFailed:
       return before.ends_with("PID ") || before.ends_with("pid: ") ||
              before.ends_with("pid ") || before.ends_with("rank: ") ||
-             before.ends_with("rank ") || before.ends_with("Process ");
+             before.ends_with("rank ") || before.ends_with("Process ") ||
+             before.ends_with(": task ");
     case kXid:
     case kCancelled:
       return false;
@@ -35,10 +38,18 @@ bool number_is_passing(LogEventKind kind, std::string_view before) {
   }
 }
 
+bool is_later(const std::optional<LogTime>& a,
+              const std::optional<LogTime>& b) {
+  return a && (!b ||
+               (a->has_year == b->has_year && a->nanoseconds > b->nanoseconds));
+}
+
 // What the lines of one event have in common.
 std::string identity_of(const LogEvent& event) {
   std::string identity(1, static_cast<char>(event.kind));
   identity += event.first_cause ? '1' : '0';
+  identity += event.of_earlier_attempt ? '1' : '0';
+  identity += fmt::format("{}", event.attempt);
   identity += event.frame;
   identity += '\0';
   std::string_view message = event.message;
@@ -113,6 +124,9 @@ void LogFold::add(const LogEvent& event, std::optional<LogTime> order,
   FoldedEvent& folded = events_[place->second];
   if (!is_new) {
     const std::uint64_t count = folded.event.count + event.count;
+    const std::optional<LogTime> last = is_later(event.last, folded.event.last)
+                                            ? event.last
+                                            : folded.event.last;
     const FoldedEvent other{event, order, file, source, {}, false};
     const bool comparable =
         !folded.order || !order || folded.order->has_year == order->has_year;
@@ -123,6 +137,7 @@ void LogFold::add(const LogEvent& event, std::optional<LogTime> order,
       folded.rank_source = source;
     }
     folded.event.count = count;
+    folded.event.last = last;
   }
   folded.unattributed = folded.unattributed || source <= RankSource::kGroup;
   // Otherwise a log could fill memory with made-up ranks.

@@ -59,6 +59,7 @@ class JobLogReader {
   Result<> scan(const std::string& file, LogScanner& scanner);
   void scan_lines(Source& source, const std::string& file, LogScanner& scanner);
   void merge(LogScanner& scanner, const LogName& name, std::size_t number);
+  void merge_heard(const LogScanner& scanner, const LogName& name);
   void merge_progress(LogScanner& scanner, const LogName& name,
                       const std::string& file);
   void attribute(FoldedEvent& folded, const LogScanner& scanner,
@@ -79,6 +80,7 @@ class JobLogReader {
   std::uint64_t dropped_progress_ = 0;
   RankBag speakers_;
   std::optional<LogTime> full_time_;
+  std::optional<LogTime> restarted_;
 };
 
 void JobLogReader::scan_lines(Source& source, const std::string& file,
@@ -211,6 +213,24 @@ std::optional<Rank> JobLogReader::rank_of(const LogOrigin& origin,
                                                    : std::nullopt;
 }
 
+// A log without ranks is that of the rank in its name.
+void JobLogReader::merge_heard(const LogScanner& scanner, const LogName& name) {
+  const auto hear = [&](Rank rank, LogTime time) {
+    const auto [found, is_new] = log_.heard.try_emplace(rank, time);
+    if (!is_new && (time.has_year == found->second.has_year
+                        ? time.nanoseconds > found->second.nanoseconds
+                        : time.has_year))
+      found->second = time;
+  };
+  for (const auto& [rank, heard] : scanner.heard())
+    if (heard.source == RankSource::kLine ||
+        (heard.source == RankSource::kLabel && !scanner.tasks_are_nodes()))
+      hear(rank, heard.time);
+  const bool holds = !scanner.has_ranks() || scanner.only_rank() == name.rank;
+  if (name.rank && holds && scanner.heard_without_rank())
+    hear(*name.rank, *scanner.heard_without_rank());
+}
+
 void JobLogReader::merge_progress(LogScanner& scanner, const LogName& name,
                                   const std::string& file) {
   dropped_progress_ += scanner.progress().dropped();
@@ -237,7 +257,7 @@ void JobLogReader::merge_progress(LogScanner& scanner, const LogName& name,
   for (ProgressTable::Claimed& claimed : scanner.progress().claims()) {
     claimed.claim.rank = rank_of(claimed.origin, scanner, name);
     claimed.claim.file = file;
-    if (log_.claims.size() < options_.limits.max_log_events)
+    if (log_.claims.size() < max_log_progress(options_.limits))
       log_.claims.push_back(std::move(claimed.claim));
   }
 }
@@ -245,6 +265,9 @@ void JobLogReader::merge_progress(LogScanner& scanner, const LogName& name,
 void JobLogReader::merge(LogScanner& scanner, const LogName& name,
                          std::size_t number) {
   dropped_ += scanner.dropped();
+  if (const auto time = scanner.restarted();
+      time && (!restarted_ || time->nanoseconds > restarted_->nanoseconds))
+    restarted_ = time;
   if (!full_time_)
     full_time_ = scanner.full_time();
   for (FoldedEvent& folded : scanner.events()) {
@@ -259,6 +282,7 @@ Result<> JobLogReader::read(const std::string& file, const LogName& name,
   LogScanner scanner(options_.limits);
   TRY(scan(file, scanner));
   merge(scanner, name, number);
+  merge_heard(scanner, name);
   merge_progress(scanner, name, file);
   return {};
 }
@@ -266,15 +290,18 @@ Result<> JobLogReader::read(const std::string& file, const LogName& name,
 // The first event is the earliest, unless another file has no times to compare
 // with.
 void JobLogReader::mark_earliest(std::vector<FoldedEvent>& events) const {
-  if (events.empty())
+  const auto found = std::ranges::find_if(events, [](const FoldedEvent& one) {
+    return !one.event.of_earlier_attempt;
+  });
+  if (found == events.end())
     return;
-  const FoldedEvent& first = events.front();
+  const FoldedEvent& first = *found;
   const bool known = std::ranges::all_of(events, [&](const FoldedEvent& other) {
-    return other.file == first.file ||
+    return other.file == first.file || other.event.of_earlier_attempt ||
            (first.order && other.order &&
             first.order->has_year == other.order->has_year);
   });
-  events.front().event.earliest = known;
+  found->event.earliest = known;
 }
 
 JobLog JobLogReader::finish(std::span<const std::string> files) {
@@ -287,7 +314,17 @@ JobLog JobLogReader::finish(std::span<const std::string> files) {
       folded.order = with_year(*folded.order, *full_time_);
     if (full_time_ && folded.event.time)
       folded.event.time = with_year(*folded.event.time, *full_time_);
+    if (full_time_ && folded.event.last)
+      folded.event.last = with_year(*folded.event.last, *full_time_);
   }
+  if (full_time_ && restarted_)
+    restarted_ = with_year(*restarted_, *full_time_);
+  const auto is_before_restart = [&](const std::optional<LogTime>& time) {
+    return restarted_ && time && time->has_year == restarted_->has_year &&
+           time->nanoseconds < restarted_->nanoseconds;
+  };
+  for (FoldedEvent& folded : events)
+    folded.event.of_earlier_attempt |= is_before_restart(folded.event.last);
   std::ranges::sort(events, comes_before);
   mark_earliest(events);
   for (FoldedEvent& folded : events)
@@ -314,6 +351,15 @@ JobLog JobLogReader::finish(std::span<const std::string> files) {
   for (LogClaim& one : log_.claims)
     if (full_time_ && one.time)
       one.time = with_year(*one.time, *full_time_);
+  std::erase_if(log_.progress, [&](const LogProgress& one) {
+    return is_before_restart(one.time);
+  });
+  std::erase_if(log_.claims, [&](const LogClaim& one) {
+    return is_before_restart(one.time);
+  });
+  if (full_time_)
+    for (auto& [rank, time] : log_.heard)
+      time = with_year(time, *full_time_);
   log_.speakers = speakers_.sorted();
   return std::move(log_);
 }

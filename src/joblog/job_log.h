@@ -8,6 +8,7 @@
 #include "joblog/progress.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,8 @@ struct JobLog {
   std::vector<LogProgress> progress;
   std::vector<LogClaim> claims;
   std::vector<Rank> speakers;  // the ranks that lines or files are of, sorted
+  // When each of them wrote its last line, where a time tells.
+  std::map<Rank, LogTime> heard;
   std::optional<std::int64_t> world_size;  // where a line tells it
 };
 

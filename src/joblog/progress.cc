@@ -98,6 +98,9 @@ void ProgressTable::note(const ProgressLine& found, const LogLine& line,
   if (said == nullptr)
     return;
   LogProgress& known = said->progress;
+  // A group that is made again is that of another attempt.
+  if (found.members && (known.timed_out || known.enqueued))
+    known = progress;
   if (found.rank && said->origin.rank_source != RankSource::kLine) {
     said->origin.rank = found.rank;
     said->origin.rank_source = RankSource::kLine;
@@ -123,24 +126,27 @@ void ProgressTable::note(const ProgressLine& found, const LogLine& line,
   said->origin.time = origin.time ? origin.time : said->origin.time;
 }
 
-// What was called under one number. The ranks are those of the lines' group,
-// and each line has two, so that who wrote it does not matter.
+// What was called under one number, in a group that is not named. Each line has
+// what its writer called, and what another one did, whose place in the group is
+// all that is known; so a line is of its writer if that is known.
 void ProgressTable::note_calls(const std::vector<LoggedCall>& calls,
                                const LogLine& line, const LogOrigin& origin) {
-  // Ranks in a smaller group are not those in the job.
-  if (origin.rank_source == RankSource::kLine && origin.rank != calls[0].place)
-    return;
   LogOrigin nobody;
   nobody.time = origin.time;
   nobody.order = origin.order;
   nobody.line = origin.line;
-  for (const LoggedCall& call : calls) {
+  const bool known_writer = origin.rank_source == RankSource::kLine ||
+                            origin.rank_source == RankSource::kLabel;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const LoggedCall& call = calls[i];
+    const bool own = i == 0 && known_writer;
     LogProgress progress;
     progress.named = true;
-    progress.group = "fingerprint";
+    progress.group = own ? "fingerprint" : "fingerprint of another";
     progress.description = "default_pg";
     progress.place = call.place;
-    Said* const said = find_or_add(0, progress, nobody);
+    Said* const said =
+        find_or_add(own ? line.process : 0, progress, own ? origin : nobody);
     if (said == nullptr)
       return;
     LogProgress& known = said->progress;
@@ -168,19 +174,56 @@ void ProgressTable::take(const LogLine& line, const LogOrigin& origin) {
     note_calls(calls, line, origin);
     return;
   }
-  const std::optional<LoggedClaim> claim = read_claim(line.text);
-  if (!claim || claims_.size() >= limits_.max_log_events)
+  if (std::optional<LoggedClaim> claim = read_claim(line.text))
+    note_claim(*std::move(claim), line, origin);
+}
+
+void ProgressTable::note_claim(LoggedClaim claim, const LogLine& line,
+                               const LogOrigin& origin) {
+  using enum LoggedClaim::Kind;
+  const auto own = std::ranges::find(claims_.rbegin(), claims_.rend(),
+                                     line.process, &Claimed::process);
+  if (claim.kind == kReporter) {
+    if (reporters_.size() < limits_.max_log_events)
+      reporters_[line.process] = claim.places[0];
     return;
-  claims_.push_back({.claim = {.kind = claim->kind,
-                               .ranks = claim->places,
-                               .sequence = claim->sequence,
+  }
+  if (claim.kind == kSnapshot) {
+    if (own != claims_.rend())
+      own->claim.highest =
+          std::max(own->claim.highest.value_or(Rank{-1}), claim.places.back());
+    return;
+  }
+  if (claims_.size() >= max_log_progress(limits_))
+    return;
+  std::optional<Rank> place;
+  if (claim.kind == kBarrier)
+    place = Rank{0};
+  else if (claim.kind == kReached)
+    place = claim.places[0];
+  else if (const auto found = reporters_.find(line.process);
+           found != reporters_.end())
+    place = found->second;
+  claims_.push_back({.claim = {.kind = claim.kind,
+                               .places = std::move(claim.places),
+                               .place = place,
+                               .highest = {},
+                               .sequence = claim.sequence,
                                .rank = {},
-                               .time = origin.time,
+                               .time = origin.order,
                                .file = {},
                                .line = origin.line,
                                .text = shortened(line.text)},
                      .origin = origin,
                      .process = line.process});
+}
+
+void ProgressTable::forget() {
+  said_.clear();
+  processes_.clear();
+  places_.clear();
+  claims_.clear();
+  reporters_.clear();
 }
 
 // A watchdog says first what timed out, without its group, and then how far it

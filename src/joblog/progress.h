@@ -51,10 +51,12 @@ struct LogProgress {
   }
 };
 
-// Ranks that the log accuses itself.
+// What a log says of ranks itself.
 struct LogClaim {
   LoggedClaim::Kind kind = LoggedClaim::Kind::kBarrier;
-  std::vector<Rank> ranks;  // within the group
+  std::vector<Rank> places;     // within the group
+  std::optional<Rank> place;    // of who wrote it
+  std::optional<Rank> highest;  // of all places that its report mentions
   std::optional<std::int64_t> sequence;
   std::optional<Rank> rank;  // that wrote it
   std::optional<LogTime> time;
@@ -75,6 +77,8 @@ class ProgressTable {
   explicit ProgressTable(const Limits& limits) : limits_(limits) {}
 
   void take(const LogLine& line, const LogOrigin& origin);
+  // What was said was of an earlier attempt.
+  void forget();
   // After the last line.
   void finish();
 
@@ -110,7 +114,12 @@ class ProgressTable {
   const Limits& limits_;
   std::vector<Said> said_;
   std::vector<std::uint64_t> processes_;  // of each
+  void note_claim(LoggedClaim claim, const LogLine& line,
+                  const LogOrigin& origin);
+
   std::unordered_map<Key, std::size_t, KeyHash> places_;
+  // Of each process, the place of who writes a report.
+  std::unordered_map<std::uint64_t, Rank> reporters_;
   std::vector<Claimed> claims_;
   std::optional<std::int64_t> world_size_;
   std::uint64_t dropped_ = 0;

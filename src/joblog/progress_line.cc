@@ -27,12 +27,25 @@ std::optional<std::int64_t> integer_behind(std::string_view text,
   return at == kNowhere ? std::nullopt : integer_at(text, at + part.size());
 }
 
-std::string_view word_behind(std::string_view text, std::string_view part) {
+// Nothing where the line was cut off inside the word.
+std::string_view word_behind(std::string_view text, std::string_view part,
+                             std::string_view ends = ",) ") {
   const std::size_t at = text.find(part);
   if (at == kNowhere)
     return {};
   const std::string_view rest = text.substr(at + part.size());
-  return rest.substr(0, rest.find_first_of(",) "));
+  const std::size_t end = rest.find_first_of(ends);
+  return end == kNowhere ? std::string_view() : rest.substr(0, end);
+}
+
+// Likewise for a number. A line may end with `part` and its number only if
+// nothing else ever follows.
+std::optional<std::int64_t> whole_integer_behind(std::string_view text,
+                                                 std::string_view part,
+                                                 std::string_view ends) {
+  const std::string_view word = word_behind(text, part, ends);
+  const std::optional<std::int64_t> number = integer_at(word, 0);
+  return word.empty() ? std::nullopt : number;
 }
 
 // "[PG ID 2 PG GUID 5(mesh_tp) Rank 1]", "[PG 0 (default_pg) Rank 1]",
@@ -78,15 +91,20 @@ std::optional<LoggedOperation> work_in(std::string_view text) {
   if (at == kNowhere || at < 5 || text.substr(at - 5, 4) != "Work")
     return std::nullopt;
   const std::string_view work = text.substr(at);
-  const std::optional<std::int64_t> sequence = integer_behind(work, "SeqNum=");
+  const std::optional<std::int64_t> sequence =
+      whole_integer_behind(work, "SeqNum=", ",");
   const std::string_view type = word_behind(work, "OpType=");
   if (!sequence || *sequence < 0 || type.empty())
     return std::nullopt;
+  const std::optional<std::int64_t> outputs =
+      whole_integer_behind(work, "NumelOut=", ",)");
   return LoggedOperation{
       .sequence = *sequence,
       .type = type,
-      .inputs = integer_behind(work, "NumelIn=").value_or(-1),
-      .outputs = integer_behind(work, "NumelOut=").value_or(-1),
+      .inputs = outputs
+                    ? whole_integer_behind(work, "NumelIn=", ",").value_or(-1)
+                    : -1,
+      .outputs = outputs.value_or(-1),
       .dtype = {},
       .timeout_ms = integer_behind(work, "Timeout(ms)=").value_or(0)};
 }
@@ -142,15 +160,16 @@ std::optional<ProgressLine> read_progress_line(std::string_view text) {
     for (const std::string_view words :
          {"ast enqueued NCCL work: ", "ast enqueued work: "})
       if (!line.enqueued)
-        line.enqueued = integer_behind(text, words);
+        line.enqueued = whole_integer_behind(text, words, ",");
     for (const std::string_view words :
          {"ast started NCCL work: ", "ast started work: "})
       if (!line.started)
-        line.started = integer_behind(text, words);
-    for (const std::string_view words :
-         {"ast completed NCCL work: ", "ast completed work: "})
-      if (!line.completed)
-        line.completed = integer_behind(text, words);
+        line.started = whole_integer_behind(text, words, ",");
+    line.completed =
+        whole_integer_behind(text, "ast completed NCCL work: ", ".");
+    // Here the line ends.
+    if (!line.completed)
+      line.completed = integer_behind(text, "ast completed work: ");
     for (const std::string_view words :
          {"watchdog at work: ", "Timeout at NCCL work: ",
           "at work sequence id: "})
@@ -199,7 +218,9 @@ std::vector<LoggedCall> read_fingerprints(std::string_view text) {
         call.operation.dtype = word_behind(own, "TensorDtypes=");
       }
     } else {
-      call.operation.type = own.substr(0, own.find_first_of("., "));
+      call.operation.type = own.substr(0, own.find_first_of("., ") == kNowhere
+                                              ? 0
+                                              : own.find_first_of("., "));
     }
     if (call.operation.type.empty())
       return {};
@@ -208,7 +229,35 @@ std::vector<LoggedCall> read_fingerprints(std::string_view text) {
   return calls.size() < 2 ? std::vector<LoggedCall>{} : calls;
 }
 
+namespace {
+
+// "[0, 3]" before `end`
+std::vector<Rank> list_before(std::string_view text, std::size_t end) {
+  const std::size_t open = text.rfind('[', end);
+  return open == kNowhere ? std::vector<Rank>()
+                          : rank_list(text.substr(open + 1, end - open - 1));
+}
+
+}  // namespace
+
 std::optional<LoggedClaim> read_claim(std::string_view text) {
+  using enum LoggedClaim::Kind;
+  struct Phrase {
+    std::string_view words;
+    LoggedClaim::Kind kind;
+    std::string_view number;  // what is before the sequence number
+  };
+  constexpr std::array<Phrase, 6> kPhrases = {{
+      {"] finished collective #", kDesync, "didn't join collective #"},
+      {"] are the lagging ranks that caused", kDesync, ""},
+      {"] joined but didn't finish collective #", kUnfinished,
+       "didn't finish collective #"},
+      {"] Timeout at collective: ", kReporter, "#"},
+      {"] started ", kSnapshot, ""},
+      {"] finished ", kSnapshot, ""},
+  }};
+  if (text.find(']') == kNowhere && text.find("monitoredBarrier") == kNowhere)
+    return std::nullopt;
   LoggedClaim claim;
   if (const std::size_t at = text.find(" failed to pass monitoredBarrier");
       at != kNowhere) {
@@ -220,22 +269,30 @@ std::optional<LoggedClaim> read_claim(std::string_view text) {
     if (space == kNowhere)
       return std::nullopt;
     claim.places = rank_list(before.substr(space + 1));
-  } else if (const std::size_t end = text.find("] finished collective #");
-             end != kNowhere) {
-    claim.kind = LoggedClaim::Kind::kDesync;
-    const std::size_t open = text.rfind('[', end);
-    claim.sequence = integer_behind(text, "didn't join collective #");
-    if (open == kNowhere || !claim.sequence)
+  } else if (const std::size_t reached =
+                 text.find(" successfully reached monitoredBarrier");
+             reached != kNowhere) {
+    const std::size_t word = text.rfind("Rank ", reached);
+    if (word == kNowhere)
       return std::nullopt;
-    claim.places = rank_list(text.substr(open + 1, end - open - 1));
-  } else if (const std::size_t lag =
-                 text.find("] are the lagging ranks that caused");
-             lag != kNowhere) {
-    claim.kind = LoggedClaim::Kind::kDesync;
-    const std::size_t open = text.rfind('[', lag);
-    if (open == kNowhere)
+    claim.kind = kReached;
+    claim.places = rank_list(text.substr(word + 5, reached - word - 5));
+  } else {
+    const auto phrase =
+        std::ranges::find_if(kPhrases, [&](const Phrase& known) {
+          return text.find(known.words) != kNowhere;
+        });
+    if (phrase == kPhrases.end())
       return std::nullopt;
-    claim.places = rank_list(text.substr(open + 1, lag - open - 1));
+    claim.kind = phrase->kind;
+    claim.places = list_before(text, text.find(phrase->words));
+    if (!phrase->number.empty())
+      claim.sequence = integer_behind(text, phrase->number);
+    if (claim.kind == kDesync && !phrase->number.empty() && !claim.sequence)
+      return std::nullopt;
+    // Words that others use, too.
+    if (claim.kind == kSnapshot && trimmed(text, kBlanks).front() != '[')
+      return std::nullopt;
   }
   return claim.places.empty() ? std::nullopt : std::optional(std::move(claim));
 }

@@ -50,10 +50,17 @@ struct LoggedCall {
 };
 std::vector<LoggedCall> read_fingerprints(std::string_view text);
 
-// Ranks that a line accuses: those that did not come to a monitored barrier,
-// or that a desync report names. Ranks are those within the group.
+// What a line says of ranks of its writer's group, which it does not name.
+// Ranks are those within the group.
 struct LoggedClaim {
-  enum class Kind : std::uint8_t { kBarrier, kDesync };
+  enum class Kind : std::uint8_t {
+    kBarrier,     // they did not come to a monitored barrier
+    kReached,     // the writer did, but rank 0 did not answer
+    kDesync,      // they did not join an operation, says a desync report
+    kUnfinished,  // they joined it and did not finish it
+    kReporter,    // the writer of such a report, and what timed out
+    kSnapshot,    // their state, in such a report
+  };
   Kind kind = Kind::kBarrier;
   std::vector<Rank> places;
   std::optional<std::int64_t> sequence;  // of what they did not join

@@ -23,6 +23,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,8 @@ struct Member {
   Rank rank;
   std::size_t source = 0;
   Reach reach;
+  // A line that has the sizes of the operation, if its own was cut off.
+  std::size_t sizes_from = 0;
 };
 
 struct LoggedGroup {
@@ -103,18 +106,17 @@ class Maker {
   void find_world() {
     std::set<Rank> ranks(log_.speakers.begin(), log_.speakers.end());
     std::set<Rank> guessed;
-    std::int64_t newest = 0;
     for (const LogProgress& said : log_.progress) {
       if (said.rank)
         ranks.insert(*said.rank);
-      if (said.time && said.time->has_year)
-        newest = std::max(newest, said.time->nanoseconds);
+      if (said.time)
+        newest_[said.time->has_year] =
+            std::max(newest_[said.time->has_year], said.time->nanoseconds);
     }
     for (const LogEvent& event : log_.events)
       ranks.insert(event.ranks.begin(), event.ranks.end());
     for (const LogClaim& claim : log_.claims)
-      ranks.insert(claim.ranks.begin(), claim.ranks.end());
-    newest_ = newest;
+      ranks.insert(claim.places.begin(), claim.places.end());
     // Only where no line tells a rank in the job.
     if (ranks.empty() ||
         std::ranges::none_of(log_.progress, [](const LogProgress& said) {
@@ -145,8 +147,8 @@ class Maker {
   }
 
   bool is_stale(const LogProgress& said) const {
-    return newest_ != 0 && said.time && said.time->has_year &&
-           elapsed(said.time->nanoseconds, newest_) > kOneEnd;
+    return said.time && elapsed(said.time->nanoseconds,
+                                newest_[said.time->has_year]) > kOneEnd;
   }
 
   std::size_t group_named(const std::string& name,
@@ -168,20 +170,70 @@ class Maker {
     return true;
   }
 
+  // Lines that name no group, of operations that one in the second half of its
+  // group waits in: that group has more than half of all ranks, and no other
+  // group has. What identifies an operation is its number, type and sizes.
+  using Named = std::tuple<std::int64_t, std::string_view, std::int64_t>;
+  static Named name_of(const LogProgress::Operation& operation) {
+    return {operation.sequence, operation.type, operation.inputs};
+  }
+  bool is_in_second_half(const LogProgress& said) const {
+    return said.rank && said.place == said.rank &&
+           std::int64_t{said.rank->value} * 2 >=
+               static_cast<std::int64_t>(world_.size());
+  }
+  std::set<Named> operations_of_all() const {
+    std::set<Named> found;
+    for (const LogProgress& said : log_.progress)
+      if (!said.named && said.pending && is_in_second_half(said))
+        found.insert(name_of(*said.pending));
+    return found;
+  }
+
+  // Whether what was compared was compared in the group of all ranks, and not
+  // in one whose members have other ranks in it.
+  bool compared_are_of_all() const {
+    return std::ranges::none_of(log_.progress, [](const LogProgress& said) {
+      return said.fingerprint && said.rank && said.place != said.rank;
+    });
+  }
+
+  // What a writer said of itself is known better than what others said of it.
+  bool is_needless(const LogProgress& said, bool of_all) const {
+    if (!said.fingerprint || said.group == "fingerprint")
+      return false;
+    return !of_all ||
+           std::ranges::any_of(log_.progress, [&](const LogProgress& other) {
+             return other.group == "fingerprint" && other.place == said.place;
+           });
+  }
+
   void sort_into_groups() {
     group_named("0", "default_pg");
     const bool unnamed = unnamed_are_of_all();
+    const bool compared = compared_are_of_all();
+    const std::set<Named> of_all = operations_of_all();
     std::set<Rank> told;
     for (std::size_t i = 0; i < log_.progress.size(); ++i) {
       const LogProgress& said = log_.progress[i];
       std::optional<Rank> rank = said.rank;
       if (!rank && made_.guessed && said.of_all())
         rank = said.place;
-      if (!rank || is_stale(said))
+      if (!rank || is_stale(said) || is_needless(said, compared))
         continue;
+      if (said.fingerprint && !compared) {
+        LoggedGroup& group =
+            groups_[group_named("compared", "a group that is not named")];
+        add_place(*said.place, *rank, group);
+        if (const std::optional<Reach> reach = reach_of(said))
+          group.members.push_back({*rank, i, *reach});
+        continue;
+      }
       // "[Rank 1]" by another rank is of a group without a name.
-      const bool foreign =
-          said.of_all() && (said.place != rank || (!said.named && !unnamed));
+      const bool of_world =
+          said.named || unnamed || is_in_second_half(said) ||
+          (said.pending && of_all.contains(name_of(*said.pending)));
+      const bool foreign = said.of_all() && (said.place != rank || !of_world);
       if (!said.named && !foreign)
         told.insert(*rank);
       const std::size_t place = foreign ? add_alone("", "unnamed")
@@ -191,15 +243,17 @@ class Maker {
       LoggedGroup& group = groups_[place];
       if (said.members && !foreign)
         group.size = std::max(group.size.value_or(0), *said.members);
-      if (said.place && !foreign) {
-        const auto [at, is_new] =
-            group.ranks_at.try_emplace(*said.place, *rank);
-        group.crossed = group.crossed || (!is_new && at->second != *rank);
-      }
+      if (said.place && !foreign)
+        add_place(*said.place, *rank, group);
       if (const std::optional<Reach> reach = reach_of(said))
         group.members.push_back({*rank, i, *reach});
     }
     groups_[0].doubtful = !told.empty() && told.size() != world_.size();
+  }
+
+  static void add_place(Rank place, Rank rank, LoggedGroup& group) {
+    const auto [at, is_new] = group.ranks_at.try_emplace(place, rank);
+    group.crossed = group.crossed || (!is_new && at->second != rank);
   }
 
   std::size_t add_alone(std::string name, std::string description) {
@@ -216,8 +270,19 @@ class Maker {
     const auto compared = [&](const Member& one) {
       return log_.progress[one.source].fingerprint;
     };
-    if (std::ranges::any_of(group.members, compared))
+    if (std::ranges::any_of(group.members, compared)) {
       std::erase_if(group.members, std::not_fn(compared));
+      // They were compared at one place, whatever its number is to each.
+      std::map<std::int64_t, int> numbers;
+      for (const Member& one : group.members)
+        ++numbers[one.reach.pending.value_or(0)];
+      const std::int64_t number =
+          std::ranges::max_element(numbers, {}, [](const auto& count) {
+            return count.second;
+          })->first;
+      for (Member& one : group.members)
+        one.reach = {.done = number - 1, .enqueued = number, .pending = number};
+    }
     std::ranges::stable_sort(
         group.members, [](const Member& a, const Member& b) {
           return std::pair(a.rank, !a.reach.pending.has_value()) <
@@ -397,10 +462,31 @@ class Maker {
     call.input_dtypes = call.output_dtypes = tables.add_dtypes(dtype);
   }
 
+  // What is not known does not differ.
+  void lend_sizes(LoggedGroup& group) const {
+    std::map<std::pair<std::int64_t, std::string_view>, std::size_t> known;
+    for (Member& one : group.members) {
+      one.sizes_from = one.source;
+      if (const auto& said = log_.progress[one.source];
+          said.pending && said.pending->inputs >= 0)
+        known.try_emplace({said.pending->sequence, said.pending->type},
+                          one.source);
+    }
+    for (Member& one : group.members) {
+      const auto& said = log_.progress[one.source];
+      if (!said.pending || said.pending->inputs >= 0)
+        continue;
+      const auto found =
+          known.find({said.pending->sequence, said.pending->type});
+      if (found != known.end())
+        one.sizes_from = found->second;
+    }
+  }
+
   CallId call_of(const Member& member, std::uint32_t g) {
     Tables& tables = made_.job.tables;
     const LoggedGroup& group = groups_[g];
-    const LogProgress& said = log_.progress[member.source];
+    const LogProgress& said = log_.progress[member.sizes_from];
     Call call;
     call.group = {g};
     call.group_name = tables.add_text(group.name);
@@ -430,6 +516,7 @@ class Maker {
     made_.doubtful.push_back(group.doubtful || group.crossed);
     std::set<std::int64_t> numbers;
     std::map<std::int64_t, std::set<CallId>> calls;
+    lend_sizes(group);
     for (const Member& one : group.members) {
       if (one.reach.dropped)
         continue;
@@ -540,7 +627,7 @@ class Maker {
   ReportedJob made_;
   std::vector<Rank> world_;
   bool world_whole_ = false;
-  std::int64_t newest_ = 0;
+  std::array<std::int64_t, 2> newest_ = {};  // with a year, and without
   std::vector<LoggedGroup> groups_;
   std::map<std::pair<std::string, std::string>, std::size_t> by_name_;
   std::map<Rank, Dumped> dumped_;

@@ -100,6 +100,7 @@ void LogScanner::note_time(LogTime time) {
 void LogScanner::note(const LogLine& line) {
   if (line.time)
     note_time(*line.time);
+  hear(line);
   // One task per node, which runs torchrun.
   if (line.local_rank)
     tasks_are_nodes_ = true;
@@ -113,6 +114,18 @@ void LogScanner::note(const LogLine& line) {
     tasks_are_nodes_ = true;
   only_rank_ = has_ranks_ && only_rank_ != line.rank ? std::nullopt : line.rank;
   has_ranks_ = true;
+}
+
+// When each rank wrote last. A rank that goes on has not ended.
+void LogScanner::hear(const LogLine& line) {
+  if (!last_time_)
+    return;
+  if (!line.rank) {
+    heard_without_rank_ = last_time_;
+    return;
+  }
+  if (heard_.size() < max_log_progress(limits_) || heard_.contains(*line.rank))
+    heard_[*line.rank] = {*last_time_, line.rank_source};
 }
 
 std::vector<Rank> LogScanner::speakers() {
@@ -131,6 +144,8 @@ void LogScanner::add(LogEvent event, const LogOrigin& origin,
   event.task = origin.task;
   event.host = origin.host;
   event.time = origin.time;
+  event.last = origin.order;
+  event.attempt = attempt_;
   event.line = origin.line;
   if (ranks.empty() && origin.rank)
     ranks.push_back(*origin.rank);
@@ -265,11 +280,22 @@ bool LogScanner::take_error_file(std::string_view text, std::uint64_t number) {
   return true;
 }
 
+// "Worker group FAILED. 2/3 attempts left; will restart worker group"
+void LogScanner::note_restart(std::string_view text) {
+  if (text.find(" attempts left; will restart worker group") == text.npos)
+    return;
+  finish_attempt();
+  ++attempt_;
+  restarted_ = last_time_;
+  progress_.forget();
+}
+
 void LogScanner::take(std::string_view text, std::uint64_t number) {
   if (number == 1 && take_error_file(text, number))
     return;
   LogLine line = read_log_line(text);
   note(line);
+  note_restart(line.text);
   LogOrigin origin;
   origin.rank = line.rank;
   origin.rank_source = line.rank_source;
@@ -298,18 +324,24 @@ void LogScanner::take(std::string_view text, std::uint64_t number) {
     add_match(*match, line, std::move(origin));
 }
 
-void LogScanner::finish() {
+void LogScanner::finish_attempt() {
   tracebacks_.finish();
   add_tracebacks();
   for (Ended& ended : ended_)
     if (!summarised_.contains(ended.process))
       add(std::move(ended.event), ended.origin);
   ended_.clear();
+}
+
+void LogScanner::finish() {
+  finish_attempt();
   progress_.finish();
   // Lines before the first with a time precede it.
   for (FoldedEvent& folded : fold_.events())
     if (!folded.order)
-      folded.order = first_time_;
+      folded.order = folded.event.last = first_time_;
+  for (FoldedEvent& folded : fold_.events())
+    folded.event.of_earlier_attempt = folded.event.attempt < attempt_;
 }
 
 }  // namespace postflight

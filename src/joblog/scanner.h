@@ -8,6 +8,7 @@
 #include "joblog/traceback.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,17 @@ class LogScanner {
   // The one rank of all lines that have a rank.
   std::optional<Rank> only_rank() const { return only_rank_; }
   bool has_ranks() const { return has_ranks_; }
+  struct Heard {
+    LogTime time;
+    RankSource source = RankSource::kNone;
+  };
+  // The time of each rank's last line, or of the last before it with a time.
+  const std::map<Rank, Heard>& heard() const { return heard_; }
+  std::optional<LogTime> heard_without_rank() const {
+    return heard_without_rank_;
+  }
+  // When torchrun last started all processes again, if that has a time.
+  std::optional<LogTime> restarted() const { return restarted_; }
   // The first time with a year.
   std::optional<LogTime> full_time() const { return full_time_; }
 
@@ -53,6 +65,9 @@ class LogScanner {
 
   bool take_error_file(std::string_view text, std::uint64_t number);
   void note(const LogLine& line);
+  void hear(const LogLine& line);
+  void note_restart(std::string_view text);
+  void finish_attempt();
   void note_time(LogTime time);
   // Without `ranks`, the origin's is used.
   void add(LogEvent event, const LogOrigin& origin,
@@ -70,12 +85,16 @@ class LogScanner {
   RankBag labels_;
   std::vector<Ended> ended_;
   std::unordered_set<std::int64_t> summarised_;  // processes
+  std::map<Rank, Heard> heard_;
+  std::optional<LogTime> heard_without_rank_;
   std::optional<LogTime> first_time_;
   std::optional<LogTime> last_time_;
   std::optional<LogTime> full_time_;
   std::optional<Rank> only_rank_;
   bool has_ranks_ = false;
   bool tasks_are_nodes_ = false;
+  std::uint32_t attempt_ = 0;
+  std::optional<LogTime> restarted_;
 };
 
 }  // namespace postflight

@@ -256,6 +256,132 @@ TEST(LogVerdict, IgnoresAnEarlierAttempt) {
       "never_joined 2 likely");
 }
 
+std::string says(int rank, std::string_view time, std::string_view text) {
+  return fmt::format("[rank{}]: 2026-11-15 {} {}\n", rank, time, text);
+}
+
+TEST(LogVerdict, NamesWhoWentOnWhenAllOthersHadGivenUp) {
+  const std::string others =
+      "2026-11-15 09:00:00 start\n" + waits(0, 9) + waits(1, 9) + waits(3, 9);
+  EXPECT_EQ(answer_to(others + says(2, "09:41:20,000", "reading shard 7")),
+            "never_joined 2 likely");
+  // It could have given up within the next second.
+  EXPECT_EQ(answer_to(others + says(2, "09:41:13,000", "reading shard 7")),
+            "inconclusive none possible");
+  // Two that do not wait are not told from two that were ended.
+  EXPECT_EQ(
+      answer_to("2026-11-15 09:00:00 start\n" + waits(0, 9) + waits(1, 9) +
+                says(2, "09:41:20,000", "x") + says(3, "09:41:20,000", "x")),
+      "inconclusive none possible");
+}
+
+TEST(LogVerdict, TakesNoEndForOneAfterWhichTheRankWentOn) {
+  const std::string raised =
+      "[rank1]: Traceback (most recent call last):\n"
+      "[rank1]:   File \"train.py\", line 19, in <module>\n"
+      "[rank1]: KeyError: 'size'\n";
+  const std::string before = says(1, "08:00:00,000", "start") + raised;
+  EXPECT_EQ(answer_to(before + says(0, "08:00:02,000", "step 1")),
+            "no_dump 1 likely");
+  EXPECT_EQ(answer_to(before + says(1, "08:05:00,000", "step 9")),
+            "inconclusive none possible");
+}
+
+TEST(LogVerdict, JudgesTheLastAttemptOfTorchrun) {
+  const auto killed = [](int rank) {
+    return fmt::format(
+        "[rank{0}]: Traceback (most recent call last):\n"
+        "[rank{0}]:   File \"train.py\", line 19, in <module>\n"
+        "[rank{0}]: KeyError: 'size'\n",
+        rank);
+  };
+  EXPECT_EQ(
+      answer_to(killed(1) +
+                "INFO:torch.distributed.elastic.agent.server.api:[default] "
+                "Worker group FAILED. 2/3 attempts left; will restart worker "
+                "group\n" +
+                killed(3) + "[rank0]: x\n[rank2]: x\n"),
+      "no_dump 3 likely");
+}
+
+std::string reached(int rank, int place) {
+  return fmt::format(
+      "[rank{}]: RuntimeError: Rank {} successfully reached monitoredBarrier, "
+      "but received errors while waiting for send/recv from rank 0. Please "
+      "check rank 0 logs for faulty rank.\n",
+      rank, place);
+}
+
+TEST(LogVerdict, NamesWhoDidNotComeToABarrier) {
+  const std::string missed =
+      "[rank0]: RuntimeError: [Rank 0]: Ranks 2 failed to pass "
+      "monitoredBarrier in 2000 ms\n";
+  EXPECT_EQ(answer_to(missed + reached(1, 1) + reached(3, 3)),
+            "never_joined 2 likely");
+  // Rank 2 of a group is not rank 2 of the job.
+  EXPECT_EQ(answer_to(missed + reached(4, 1) + reached(12, 3) +
+                      "[rank2]: x\n[rank13]: x\n"),
+            "inconclusive none possible");
+  // Nor need it be where nothing shows that the group is that of all ranks.
+  EXPECT_EQ(answer_to(missed + reached(1, 1) + "[rank15]: x\n"),
+            "inconclusive none possible");
+  // It came to another barrier.
+  EXPECT_EQ(answer_to(missed + reached(1, 1) + reached(3, 3) + reached(2, 2)),
+            "inconclusive none possible");
+  EXPECT_EQ(answer_to(reached(1, 1) + reached(2, 2) + reached(3, 3)),
+            "never_joined 0 likely");
+}
+
+std::string compares(int rank, int place, std::string_view type, int other,
+                     std::string_view others_type) {
+  const auto print = [](std::string_view called) {
+    return fmt::format(
+        "CollectiveFingerPrint(SequenceNumber=7, OpType={}, TensorShape=[25], "
+        "TensorDtypes=Float, TensorDeviceTypes=x)",
+        called);
+  };
+  return fmt::format(
+      "[rank{}]: RuntimeError: Detected mismatch between collectives on ranks. "
+      "Rank {} is running collective: {}, but Rank {} is running collective: "
+      "{}.\n",
+      rank, place, print(type), other, print(others_type));
+}
+
+// Ranks 4 to 7 are 0 to 3 in their group.
+TEST(LogVerdict, NamesTheRankInTheJobOfACallThatDiffers) {
+  EXPECT_EQ(answer_to(compares(4, 0, "ALLREDUCE", 2, "REDUCE") +
+                      compares(5, 1, "ALLREDUCE", 2, "REDUCE") +
+                      compares(6, 2, "REDUCE", 0, "ALLREDUCE") +
+                      compares(7, 3, "ALLREDUCE", 2, "REDUCE")),
+            "type_mismatch 6 likely");
+}
+
+// Without a name of the group, a place in its second half tells.
+TEST(LogVerdict, FindsTheGroupOfAllByItsSize) {
+  const auto plain = [](int rank, int place, std::string_view type,
+                        int number) {
+    return fmt::format(
+        "[rank{}]: [E ProcessGroupNCCL.cpp:821] [Rank {}] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, "
+        "NumelIn=1, NumelOut=1, Timeout(ms)=1) ran for 2 milliseconds before "
+        "timing out.\n",
+        rank, place, number, type);
+  };
+  EXPECT_EQ(
+      answer_to(plain(0, 0, "ALLREDUCE", 9) + plain(1, 1, "ALLREDUCE", 9) +
+                plain(2, 2, "ALLREDUCE", 9) + plain(3, 3, "BROADCAST", 9) +
+                plain(1, 0, "ALLTOALL", 70)),
+      "type_mismatch 3 likely");
+}
+
+TEST(LogVerdict, DoesNotTakeALineThatWasCutForADifference) {
+  std::string cut = timeout(2, 2, 9);
+  cut.resize(cut.find("NumelOut=") + 10);
+  EXPECT_EQ(answer_to(waits(0, 9) + waits(1, 9) + cut + "\n" +
+                      status(2, kWorld, 2, 9, 9, 8) + waits(3, 9)),
+            "all_joined_stuck none possible");
+}
+
 TEST(LogVerdict, SaysWhatIsNoLog) {
   const TemporaryFolder folder = scratch_folder();
   write_file(folder.path() / "dump", "\x80\x02}q\x01.");
