@@ -533,7 +533,7 @@ Snapshot make_snapshot(std::size_t index) {
         std::max(setting.program.compute_ns * setting.program.layers *
                      random.between(2, 20) / 8,
                  random.between(20, 90) * 1'000'000);
-    const Ran ran = run_program(program, setting.run);
+    Ran ran = run_program(program, setting.run);
     if (ran.hung != !made.moving || !strike(ran, *plan))
       continue;
     made.world = program.world();
@@ -559,6 +559,10 @@ Snapshot make_snapshot(std::size_t index) {
         setting.recorder.aborted ? ", aborted" : "",
         setting.program.uneven > 0 ? ", uneven" : "",
         setting.run.eager ? ", eager" : "");
+    made.timeout_ms = setting.recorder.timeout_ms;
+    made.program = std::move(program);
+    made.plan = *std::move(plan);
+    made.ran = std::move(ran);
     return made;
   }
 }

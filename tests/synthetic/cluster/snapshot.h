@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "synthetic/cluster/program.h"
+#include "synthetic/cluster/run.h"
 #include "synthetic/cluster/trouble.h"
 
 namespace postflight::synthetic::cluster {
@@ -27,6 +29,11 @@ struct Snapshot {
   bool doubtful = false;
   Truth truth;
   std::map<int, std::string> dumps;  // by rank; empty: an empty file
+  // What happened, for who writes its logs.
+  Program program;
+  Plan plan;
+  Ran ran;
+  std::int64_t timeout_ms = 0;
 
   Result<> write(const std::filesystem::path& folder) const;
 };
