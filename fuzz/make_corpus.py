@@ -374,7 +374,8 @@ def folder_seeds():
     yield "ranks", folder_of([("checkpoint_0.pt", plain),
                               ("checkpoint_1.pt", plain[:40])])
     for name in ("dcp_plain", "dcp_chain", "dcp_safetensors", "dcp_hf",
-                 "ckpt_made/shards", "ckpt/ranks"):
+                 "ckpt_made/shards", "ckpt/ranks", "sharded/fsdp",
+                 "sharded/zero2", "sharded/zero3"):
         files = [(path.name, path.read_bytes())
                  for path in sorted((DATA / name).iterdir())
                  if path.name != "manifest.json" and path.is_file()]

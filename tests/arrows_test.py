@@ -45,6 +45,8 @@ BELOW = {
     "checkpoint/writing": ["base", "pickle/", "json", "stream/", "checkpoint/zip",
                            "checkpoint/model", "checkpoint/tensor",
                            "checkpoint"],
+    "checkpoint/joining": ["base", "pickle/", "checkpoint/zip",
+                           "checkpoint/model", "checkpoint/tensor"],
     "checkpoint/dcp": ["base", "pickle/", "json", "stream/", "checkpoint/zip",
                        "checkpoint/model", "checkpoint/tensor",
                        "checkpoint/torch", "checkpoint/safetensors"],

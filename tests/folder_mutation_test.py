@@ -54,7 +54,7 @@ def folders():
     yield 'parts', parts()
     for name in ('dcp_hf', 'dcp_plain', 'dcp_chain', 'dcp_safetensors',
                  'dcp_no_collectives', 'ckpt_made/shards', 'ckpt/ranks',
-                 'ckpt/hf'):
+                 'ckpt/hf', 'sharded/fsdp', 'sharded/zero2', 'sharded/zero3'):
         yield name, {path.name: path.read_bytes()
                      for path in sorted((DATA / name).iterdir())
                      if path.is_file() and path.name != 'manifest.json'}

@@ -26,7 +26,8 @@ def samples():
 def checkpoints():
     for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt_made/*.pt",
                     "ckpt*/*.safetensors", "ckpt/ranks", "ckpt/hf",
-                    "ckpt_made/shards", "dcp_plain", "dcp_hf"):
+                    "ckpt_made/shards", "dcp_plain", "dcp_hf",
+                    "sharded/*/"):
         yield from sorted(glob.glob(os.path.join(DATA, pattern)))
 
 
@@ -111,6 +112,11 @@ def main():
                               *extra)
             assert len(written) == 1, command
             collected += written
+        written = answers(program, "ckpt", "merge", "--json",
+                           os.path.join(DATA, "sharded", "fsdp"),
+                           os.path.join(folder, "merged.pt"))
+        assert len(written) == 1, written
+        collected += written
     for job in ("nccl_p2p_ring_coalesced", "nccl_coalesced_collectives",
                 "nccl_mesh_hang", "nccl_wrapped"):
         whole = answers(program, "fr-trace", "--json", "-p", "nccl_trace_rank_",

@@ -62,6 +62,7 @@ Result<Checkpoint> open_checkpoint(CheckpointSource source,
   return Checkpoint::open(input_path(source.path),
                           {.context = context,
                            .rank = source.rank,
+                           .joining = std::move(source.joining),
                            .extensions = std::move(extensions),
                            .key = std::move(source.key)});
 }

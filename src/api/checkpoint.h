@@ -26,6 +26,7 @@ namespace postflight {
 struct CheckpointSource {
   std::string path;  // "-" is standard input
   std::optional<std::uint32_t> rank = {};
+  Joining joining = {};
   std::vector<std::string> plugins = {};  // shared libraries of transforms
   std::optional<SecretKey> key = {};
 };

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/joining/rank_tree.h"
+#include "checkpoint/joining/zero_tree.h"
 #include "json/json_value.h"
 
 namespace postflight {
@@ -297,15 +299,49 @@ Result<FolderListing> list_folder(const fs::path& folder) {
   std::ranges::sort(listing.bins);
   std::ranges::sort(listing.odd_ranks);
   sort_metadata(listing.metadata);
+  listing.universal = listing.metadata.empty() && is_universal(folder);
   if (listing.ranks.empty() && listing.metadata.empty() &&
       listing.indexes.empty())
     listing.other_ranks = find_rank_files(files, folders);
   return listing;
 }
 
-Result<> add_ranks(const FolderListing& listing, const SourceContext& context) {
-  if (listing.ranks.empty())
-    return add_rank_files(listing.other_ranks, context);
+namespace {
+
+// One tree out of those of all ranks, where they say how.
+Result<Format> join(CheckpointContents& checkpoint) {
+  if (has_zero_partitions(checkpoint.tree)) {
+    TRY(join_zero(checkpoint));
+    return checkpoint.joins_ranks ? Format::kZero : Format::kRanks;
+  }
+  if (checkpoint.joining.always || has_sharded_tensors(checkpoint.tree))
+    TRY(join_ranks(checkpoint));
+  return Format::kRanks;
+}
+
+// Gaps between the ranks of checkpoint_0.pt, checkpoint_1.pt, ...
+void report_gaps(const FolderListing& listing, const SourceContext& context) {
+  std::uint32_t expected = 0;
+  for (const auto& [rank, path] : listing.ranks) {
+    for (; expected < rank && context.checkpoint.findings.size() < 1000;
+         ++expected)
+      context.checkpoint.report(
+          "missing_rank", Severity::kError,
+          fmt::format("rank {} has no file, though rank {} has one", expected,
+                      rank),
+          rank_file_name(expected));
+    expected = rank + 1;
+  }
+}
+
+}  // namespace
+
+Result<Format> add_ranks(const FolderListing& listing,
+                         const SourceContext& context) {
+  if (listing.ranks.empty()) {
+    TRY(add_rank_files(listing.other_ranks, context));
+    return join(context.checkpoint);
+  }
   Tree& tree = context.checkpoint.tree;
   const std::uint32_t root =
       tree.add(context.parent, context.key, NodeKind::kDict);
@@ -331,7 +367,10 @@ Result<> add_ranks(const FolderListing& listing, const SourceContext& context) {
   if (readable == 0)
     return fail(ErrorKind::kCorrupt, "{}",
                 context.checkpoint.findings.back().message);
-  return {};
+  const Format format = TRY(join(context.checkpoint));
+  if (context.checkpoint.joins_ranks)
+    report_gaps(listing, context);
+  return format;
 }
 
 Result<> add_shards(const FolderListing& listing,

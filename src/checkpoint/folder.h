@@ -19,15 +19,18 @@ struct FolderListing {
   std::vector<std::filesystem::path> bins;         // *.bin
   std::map<std::uint32_t, std::filesystem::path> ranks;
   std::vector<std::filesystem::path> odd_ranks;  // checkpoint_01.pt
-  RankFiles other_ranks;  // with other names, if there are no `ranks`
+  bool universal = false;  // a folder of DeepSpeed's parameters
+  RankFiles other_ranks;   // with other names, if there are no `ranks`
   // The global .metadata alone, if there is one; otherwise those of the ranks.
   std::vector<std::filesystem::path> metadata;
 };
 
 Result<FolderListing> list_folder(const std::filesystem::path& folder);
 
-// The rank files of torch's experimental checkpointer, one below the other.
-Result<> add_ranks(const FolderListing& listing, const SourceContext& context);
+// The files of ranks: one tree, if they say how they belong together, otherwise
+// one below the other. kRanks or kZero.
+Result<Format> add_ranks(const FolderListing& listing,
+                         const SourceContext& context);
 
 // Hugging Face's shards, with an index that says which tensor is in which file,
 // or safetensors files without one.

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "checkpoint/dcp/folder.h"
+#include "checkpoint/joining/zero_tree.h"
 #include "checkpoint/model/checkpoint.h"
 #include "checkpoint/model/quotes.h"
 #include "checkpoint/safetensors/safetensors.h"
@@ -73,6 +75,7 @@ constexpr std::array kSources = {
                           from.folder->metadata.empty() &&
                           (!from.folder->indexes.empty() ||
                            !from.folder->safetensors.empty()) &&
+                          !from.folder->universal &&
                           !are_parts(from.folder->safetensors, limits);
                  },
                  [](const Candidate& from,
@@ -82,14 +85,21 @@ constexpr std::array kSources = {
                  }},
     FormatSource{kRanks, "ranks", "folder of rank files",
                  [](const Candidate& from, const Limits&) {
-                   return !from.is_file() &&
+                   return !from.is_file() && !from.folder->universal &&
                           (!from.folder->ranks.empty() ||
                            !from.folder->other_ranks.empty());
                  },
+                 [](const Candidate& from, const SourceContext& context) {
+                   return add_ranks(*from.folder, context);
+                 }},
+    FormatSource{kZero, "deepspeed", "DeepSpeed checkpoint",
+                 [](const Candidate& from, const Limits&) {
+                   return !from.is_file() && from.folder->universal;
+                 },
                  [](const Candidate& from,
                     const SourceContext& context) -> Result<Format> {
-                   TRY(add_ranks(*from.folder, context));
-                   return kRanks;
+                   TRY(add_universal(from.path, context));
+                   return kZero;
                  }},
     FormatSource{
         kDistributed, "dcp", "distributed checkpoint",
@@ -128,6 +138,18 @@ const FormatSource& source_of(Format format) {
   return kSources[static_cast<std::size_t>(format)];
 }
 
+// DeepSpeed and Megatron write into the folder of a run which of its folders is
+// the newest.
+std::string hint_at_latest(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "latest");
+  std::string name;
+  std::error_code error;
+  if (!std::getline(file, name) || !stays_inside(name) ||
+      !std::filesystem::is_directory(folder / name, error))
+    return {};
+  return fmt::format("; its file 'latest' names {}", (folder / name).string());
+}
+
 Result<Format> add_candidate(const Candidate& candidate,
                              const SourceContext& context) {
   for (const FormatSource& source : kSources)
@@ -136,8 +158,8 @@ Result<Format> add_candidate(const Candidate& candidate,
       return source.add(candidate, context);
   return fail(ErrorKind::kCorrupt,
               "{} holds no checkpoint: neither .metadata nor files of ranks "
-              "nor safetensors nor an index of shards",
-              candidate.path.string());
+              "nor safetensors nor an index of shards{}",
+              candidate.path.string(), hint_at_latest(candidate.path));
 }
 
 Result<Format> add_opened(std::unique_ptr<DataFile> file,
@@ -186,6 +208,7 @@ std::unique_ptr<CheckpointContents> contents_for(
   auto contents = std::make_unique<CheckpointContents>();
   contents->path = path;
   contents->context = options.context;
+  contents->joining = std::move(options.joining);
   contents->extensions = std::move(options.extensions);
   if (options.key)
     contents->key.emplace(*std::move(options.key));

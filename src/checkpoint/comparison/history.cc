@@ -60,7 +60,7 @@ std::optional<fs::path> checkpoint_in(const fs::path& folder, int depth = 0) {
     return std::nullopt;
   if (!listing->ranks.empty() || !listing->other_ranks.empty() ||
       !listing->metadata.empty() || !listing->indexes.empty() ||
-      !listing->safetensors.empty())
+      !listing->safetensors.empty() || listing->universal)
     return folder;
   std::optional<fs::path> only;
   std::error_code error;

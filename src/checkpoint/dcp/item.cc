@@ -168,8 +168,8 @@ Result<std::unique_ptr<DataFile>> open_item_file(
 }
 
 Result<std::unique_ptr<AssemblyItem>> open_item(
-    const CheckpointContents& checkpoint, const Assembly& assembly,
-    const AssemblyChunk& chunk) {
+    const Checkpoint& /*outer*/, const CheckpointContents& checkpoint,
+    const Assembly& assembly, const AssemblyChunk& chunk) {
   if (!chunk.problem.empty())
     return fail(ErrorKind::kCorrupt, "{}", chunk.problem);
   const DataFile& file = *checkpoint.files[chunk.file];

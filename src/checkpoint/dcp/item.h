@@ -20,7 +20,7 @@ Result<std::unique_ptr<DataFile>> open_item_file(
 // Opens the item that holds a chunk; the value of
 // CheckpointContents::open_item.
 Result<std::unique_ptr<AssemblyItem>> open_item(
-    const CheckpointContents& checkpoint, const Assembly& assembly,
-    const AssemblyChunk& chunk);
+    const Checkpoint& outer, const CheckpointContents& checkpoint,
+    const Assembly& assembly, const AssemblyChunk& chunk);
 
 }  // namespace postflight

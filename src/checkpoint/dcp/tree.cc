@@ -1,6 +1,8 @@
 #include "checkpoint/dcp/tree.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
 
@@ -33,6 +35,37 @@ DcpTree::DcpTree(std::span<const DcpEntry> entries) : branches_(1) {
   for (const DcpEntry& entry : entries)
     if (entry.path.empty() || !insert(entry))
       insert_flat(entry);
+  order_items();
+}
+
+void DcpTree::order_items() {
+  std::vector<std::uint32_t> items;
+  for (Branch& branch : branches_) {
+    if (branch.first_child == 0 || is_list(branch) ||
+        branches_[branch.first_child].key.kind != Key::Kind::kInteger)
+      continue;
+    items.clear();
+    for (std::uint32_t at = branch.first_child; at != 0;
+         at = branches_[at].next)
+      items.push_back(at);
+    std::ranges::stable_sort(items, {}, [this](std::uint32_t item) {
+      return branches_[item].key.number;
+    });
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Branch& item = branches_[items[i]];
+      if (item.key.kind != Key::Kind::kInteger ||
+          item.key.number != static_cast<std::int64_t>(i)) {
+        items.clear();  // not a list
+        break;
+      }
+    }
+    for (std::size_t i = 0; i < items.size(); ++i)
+      branches_[items[i]].next = i + 1 < items.size() ? items[i + 1] : 0;
+    if (!items.empty()) {
+      branch.first_child = items.front();
+      branch.last_child = items.back();
+    }
+  }
 }
 
 std::uint32_t DcpTree::add(std::uint32_t parent, const Key& key) {

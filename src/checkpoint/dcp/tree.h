@@ -41,6 +41,8 @@ class DcpTree {
   std::uint32_t add(std::uint32_t parent, const Key& key);
   std::uint32_t child(std::uint32_t parent, const Key& key);
   bool is_list(const Branch& branch) const;
+  // Puts items of lists in their order: entries are in any.
+  void order_items();
 
   std::vector<Branch> branches_;  // the root first
   HashIndex known_;  // by parent and key, but for the first few children

@@ -22,6 +22,8 @@ namespace postflight {
 
 class Checkpoint;
 
+constexpr std::uint32_t kNoTensor = ~std::uint32_t{0};
+
 // A box of a tensor that was saved by itself. Views are valid while the
 // Checkpoint lives.
 struct AssemblyChunk {
@@ -30,6 +32,11 @@ struct AssemblyChunk {
   std::uint32_t file = 0;  // of the Checkpoint
   Extent extent = {};      // of its item
   std::span<const std::string_view> transforms = {};
+  // Instead of an item of a file: the part of another tensor of the Checkpoint
+  // that begins at `from`, and other tensors whose parts must be the same.
+  std::uint32_t tensor = kNoTensor;
+  std::span<const std::int64_t> from = {};
+  std::span<const std::int64_t> replicas = {};
   std::string_view problem = {};  // why it is unavailable
   std::uint64_t begin = 0;        // where its first and last bytes go
   std::uint64_t end = 0;

@@ -35,10 +35,13 @@ std::span<const Assembly* const> Checkpoint::assemblies() const {
   return contents_->assemblies;
 }
 
+bool Checkpoint::joins_ranks() const {
+  return contents_->joins_ranks;
+}
+
 OpenItem Checkpoint::item_opener() const {
-  return [contents = contents_.get()](const Assembly& assembly,
-                                      const AssemblyChunk& chunk) {
-    return contents->open_item(*contents, assembly, chunk);
+  return [this](const Assembly& assembly, const AssemblyChunk& chunk) {
+    return contents_->open_item(*this, *contents_, assembly, chunk);
   };
 }
 

@@ -16,6 +16,7 @@
 #include "base/finding.h"
 #include "checkpoint/model/assembly.h"
 #include "checkpoint/model/format.h"
+#include "checkpoint/model/joining.h"
 #include "checkpoint/model/node.h"
 #include "checkpoint/model/tensor.h"
 #include "stream/extension/registry.h"
@@ -30,6 +31,7 @@ struct OpenOptions {
   Context context = {};
   // In a folder of rank files, open only the file of this rank.
   std::optional<std::uint32_t> rank = {};
+  Joining joining = {};
   // The transforms that items of distributed checkpoints may have gone through;
   // by default the built-in ones.
   std::optional<ExtensionRegistry> extensions = {};
@@ -67,7 +69,10 @@ class Checkpoint {
   std::span<const Storage> storages() const { return storages_; }
   std::span<const DataFile* const> files() const { return files_; }
   std::span<const Assembly* const> assemblies() const;
-  // Opens the items that assembled tensors consist of.
+  // Whether it is the trees of several ranks, made one.
+  bool joins_ranks() const;
+  // Opens the items that assembled tensors consist of. Valid while the
+  // Checkpoint stays at its address.
   OpenItem item_opener() const;
 
   std::span<const Finding> findings() const;

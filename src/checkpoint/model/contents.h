@@ -15,11 +15,14 @@
 #include "checkpoint/model/assembly.h"
 #include "checkpoint/model/data_file.h"
 #include "checkpoint/model/format.h"
+#include "checkpoint/model/joining.h"
 #include "checkpoint/model/tree.h"
 #include "stream/extension/registry.h"
 #include "stream/extension/secret_key.h"
 
 namespace postflight {
+
+class Checkpoint;
 
 // What a Checkpoint consists of. Sources fill it; once it is a Checkpoint's,
 // nothing changes it, and it stays at its address.
@@ -29,14 +32,17 @@ struct CheckpointContents {
   Context context = {};
   std::optional<ExtensionRegistry> extensions = {};
   std::optional<SecretKey> key = {};
+  Joining joining = {};
   Tree tree = {};
   std::vector<std::unique_ptr<DataFile>> files = {};
   std::vector<const Assembly*> assemblies = {};  // in the tree's arena
-  // Opens an item of an assembly. Set by the source that adds assemblies, as
-  // only that knows what its items are.
+  // Opens an item of an assembly of the checkpoint, whose contents these are.
+  // Set by the source that adds assemblies, as only that knows what its items
+  // are.
   Result<std::unique_ptr<AssemblyItem>> (*open_item)(
-      const CheckpointContents& contents, const Assembly& assembly,
-      const AssemblyChunk& chunk) = nullptr;
+      const Checkpoint& checkpoint, const CheckpointContents& contents,
+      const Assembly& assembly, const AssemblyChunk& chunk) = nullptr;
+  bool joins_ranks = false;
   std::vector<Finding> findings = {};
   std::vector<std::pair<std::string, std::string>> properties = {};
   std::string truncation = {};

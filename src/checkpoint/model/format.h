@@ -16,6 +16,7 @@ enum class Format : std::uint8_t {
   kSafetensors,
   kShards,       // a folder of files and an index of their tensors
   kRanks,        // a folder of checkpoint_0.pt, checkpoint_1.pt, ...
+  kZero,         // DeepSpeed's, of partitions or universal
   kDistributed,  // torch.distributed.checkpoint
   kPickle,
 };

@@ -62,6 +62,16 @@ void verify_tensors(const Checkpoint& checkpoint, Verification& result) {
          ""});
 }
 
+// Several ranks have the same part of a tensor.
+void compare_replicas(const AssemblyItem& item, const Assembly& assembly,
+                      const std::string& place, Verification& result) {
+  if (const Result<> same = item.check(); !same) {
+    result.report("replicas_differ", Severity::kError,
+                  std::string(same.error().message()), place);
+    result.broken.insert(&assembly);
+  }
+}
+
 // The items that the tensors of a distributed checkpoint consist of.
 void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
                   Verification& result) {
@@ -80,8 +90,11 @@ void verify_items(const Checkpoint& checkpoint, const VerifyOptions& options,
         continue;
       }
       const Checkpoint* const inner = (*item)->checkpoint();
-      if (inner == nullptr)
+      if (inner == nullptr) {
+        if (!chunk.replicas.empty())
+          compare_replicas(**item, *assembly, place, result);
         continue;
+      }
       const std::size_t before = result.findings.size();
       for (const Finding& finding : inner->findings())
         result.report(finding.kind, finding.severity, finding.message,
@@ -145,7 +158,7 @@ Verification verify(const Checkpoint& checkpoint,
   verify_items(checkpoint, options, result);
   verify_tensors(checkpoint, result);
   result.safety = safety_of(checkpoint);
-  if (checkpoint.format() == Format::kRanks)
+  if (checkpoint.format() == Format::kRanks && !checkpoint.joins_ranks())
     verify_ranks(checkpoint, result);
   return result;
 }

@@ -33,11 +33,15 @@ Result<std::optional<SecretKey>> CheckpointOptions::key() const {
   return load_key(key_file);
 }
 
-Result<Checkpoint> CheckpointOptions::open(const Session& session) const {
+Result<Checkpoint> CheckpointOptions::open(const Session& session,
+                                           Joining joining) const {
   auto key = TRY(load_key(key_file));
-  return open_checkpoint(
-      {.path = path, .rank = rank, .plugins = plugins, .key = std::move(key)},
-      session.context());
+  return open_checkpoint({.path = path,
+                          .rank = rank,
+                          .joining = std::move(joining),
+                          .plugins = plugins,
+                          .key = std::move(key)},
+                         session.context());
 }
 
 void add_checkpoint_options(CommandArguments& arguments,
@@ -75,24 +79,25 @@ void add_threads_option(CommandArguments& arguments) {
 }
 
 Command ckpt_command() {
-  return {.name = "ckpt",
-          .sentence =
-              "Reads checkpoints of every kind without running anything in "
-              "them.",
-          .examples = {{"postflight ckpt ls model.pt", "what is in it"},
-                       {"postflight ckpt verify model.pt", "is it whole?"},
-                       {"postflight ckpt read model.pt -o model.safetensors",
-                        "in another format"},
-                       {"postflight ckpt ls --help", "help on one command"}},
-          .declare = {},
-          .hidden = false,
-          .commands = {ckpt_ls_command(), ckpt_show_command(),
-                       ckpt_read_command(), ckpt_digest_command(),
-                       ckpt_verify_command(), ckpt_convert_command(),
-                       ckpt_reshard_command(), ckpt_salvage_command(),
-                       ckpt_diff_command(), ckpt_stats_command(),
-                       ckpt_scan_command(), ckpt_log_command(),
-                       ckpt_latest_command(), ckpt_bisect_command()}};
+  return {
+      .name = "ckpt",
+      .sentence =
+          "Reads checkpoints of every kind without running anything in "
+          "them.",
+      .examples = {{"postflight ckpt ls model.pt", "what is in it"},
+                   {"postflight ckpt verify model.pt", "is it whole?"},
+                   {"postflight ckpt read model.pt -o model.safetensors",
+                    "in another format"},
+                   {"postflight ckpt ls --help", "help on one command"}},
+      .declare = {},
+      .hidden = false,
+      .commands = {
+          ckpt_ls_command(), ckpt_show_command(), ckpt_read_command(),
+          ckpt_digest_command(), ckpt_verify_command(), ckpt_convert_command(),
+          ckpt_reshard_command(), ckpt_merge_command(), ckpt_salvage_command(),
+          ckpt_diff_command(),
+          ckpt_stats_command(), ckpt_scan_command(),
+          ckpt_log_command(), ckpt_latest_command(), ckpt_bisect_command()}};
 }
 
 }  // namespace postflight

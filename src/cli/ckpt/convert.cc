@@ -62,6 +62,42 @@ Result<Exit> reshard(const ReshardOptions& options, Session& session) {
                           "postflight.ckpt.reshard/1", session);
 }
 
+struct MergeOptions : OutputCommandOptions {
+  std::vector<std::string> concatenations;
+};
+
+// "*.qkv.weight=0": such tensors are joined along dimension 0.
+Result<Concatenation> parse_concatenation(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  std::size_t dimension = 0;
+  const char* const end = text.data() + text.size();
+  const bool has_both = equals != std::string::npos && equals > 0;
+  const auto read =
+      has_both ? std::from_chars(text.data() + equals + 1, end, dimension)
+               : std::from_chars_result{};
+  if (!has_both || read.ec != std::errc() || read.ptr != end)
+    return fail(ErrorKind::kUsage,
+                "'{}' is not keys and a dimension; write it like "
+                "'*.qkv.weight=0'",
+                text);
+  return Concatenation{text.substr(0, equals), dimension};
+}
+
+Result<Exit> merge(const MergeOptions& options, Session& session) {
+  OutputRequest request = TRY(output_request(options));
+  Joining joining{.always = true};
+  for (const std::string& text : options.concatenations)
+    joining.concatenations.push_back(TRY(parse_concatenation(text)));
+  const Checkpoint checkpoint = TRY(options.open(session, std::move(joining)));
+  if (!checkpoint.joins_ranks() && checkpoint.format() != Format::kZero)
+    return fail(ErrorKind::kUsage,
+                "{} is not a folder with a file of each rank ({}); postflight "
+                "ckpt convert writes it in another format",
+                options.path, format_title(checkpoint.format()));
+  return write_checkpoint(checkpoint, std::move(request), options,
+                          "postflight.ckpt.merge/1", session);
+}
+
 Result<Exit> salvage(const OutputCommandOptions& options, Session& session) {
   OutputRequest request = TRY(output_request(options));
   request.skip_unreadable = true;
@@ -126,6 +162,33 @@ Command ckpt_reshard_command() {
                          "The dimension to divide (0)");
         return
             [options](Session& session) { return reshard(*options, session); };
+      }};
+}
+
+Command ckpt_merge_command() {
+  return {
+      .name = "merge",
+      .sentence =
+          "Joins the files of all ranks to one checkpoint.\n"
+          "DTensors, ShardedTensors and DeepSpeed's partitions become whole "
+          "tensors; what is the same on all ranks is written once, what "
+          "differs stays apart, by rank. Replicas are compared.",
+      .examples =
+          {{"postflight ckpt merge step_100/ model.safetensors "
+            "--drop-values",
+            "the weights of all ranks"},
+           {"postflight ckpt merge step_100/ all.pt --dry-run",
+            "what would be written"},
+           {"postflight ckpt merge tp/ all.pt --concat '*.qkv.weight=0'",
+            "tensors that do not say how they were divided"}},
+      .declare = [](CommandArguments& arguments) {
+        const auto options = std::make_shared<MergeOptions>();
+        add_checkpoint_options(arguments, *options);
+        add_output_options(arguments, *options);
+        arguments.option("--concat", options->concatenations, "GLOB=DIM",
+                         "Join tensors with such keys along dimension DIM, in "
+                         "the order of the ranks. May be repeated");
+        return [options](Session& session) { return merge(*options, session); };
       }};
 }
 

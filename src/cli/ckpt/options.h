@@ -25,7 +25,7 @@ struct CheckpointOptions {
     return KeyFilter::make(keys, expressions);
   }
   // The checkpoint, with the plug-ins and the key that were given.
-  Result<Checkpoint> open(const Session& session) const;
+  Result<Checkpoint> open(const Session& session, Joining joining = {}) const;
   // The key that was given, if any.
   Result<std::optional<SecretKey>> key() const;
 };
@@ -47,6 +47,7 @@ Command ckpt_log_command();
 Command ckpt_scan_command();
 Command ckpt_stats_command();
 Command ckpt_ls_command();
+Command ckpt_merge_command();
 Command ckpt_reshard_command();
 Command ckpt_salvage_command();
 Command ckpt_digest_command();
