@@ -396,6 +396,7 @@ NOUNS = {
                       "ckpt_more/legacy_cuda.pt"),
     "safetensors": samples("ckpt/plain.safetensors",
                            "ckpt_more/all.safetensors"),
+    "gguf": samples("sharded/tiny.gguf"),
     "tar_checkpoint": tar_checkpoint_seeds,
     "compression": compression_seeds,
     "dcp_metadata": dcp_metadata_seeds,

@@ -45,6 +45,7 @@ BELOW = {
     "checkpoint/writing": ["base", "pickle/", "json", "stream/", "checkpoint/zip",
                            "checkpoint/model", "checkpoint/tensor",
                            "checkpoint"],
+    "checkpoint/gguf": ["base", "checkpoint/model"],
     "checkpoint/joining": ["base", "pickle/", "checkpoint/zip",
                            "checkpoint/model", "checkpoint/tensor"],
     "checkpoint/dcp": ["base", "pickle/", "json", "stream/", "checkpoint/zip",

@@ -27,7 +27,7 @@ def checkpoints():
     for pattern in ("ckpt/*.pt", "ckpt_more/*.pt", "ckpt_made/*.pt",
                     "ckpt*/*.safetensors", "ckpt/ranks", "ckpt/hf",
                     "ckpt_made/shards", "dcp_plain", "dcp_hf",
-                    "sharded/*/"):
+                    "sharded/*/", "sharded/*.gguf"):
         yield from sorted(glob.glob(os.path.join(DATA, pattern)))
 
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "checkpoint/dcp/folder.h"
+#include "checkpoint/gguf/gguf.h"
 #include "checkpoint/joining/zero_tree.h"
 #include "checkpoint/model/checkpoint.h"
 #include "checkpoint/model/quotes.h"
@@ -67,6 +68,15 @@ constexpr std::array kSources = {
                     const SourceContext& context) -> Result<Format> {
                    TRY(add_safetensors(from.file, context));
                    return kSafetensors;
+                 }},
+    FormatSource{kGguf, "gguf", "GGUF file",
+                 [](const Candidate& from, const Limits&) {
+                   return from.is_file() && is_gguf(from.bytes);
+                 },
+                 [](const Candidate& from,
+                    const SourceContext& context) -> Result<Format> {
+                   TRY(add_gguf(from.file, context));
+                   return kGguf;
                  }},
     FormatSource{kShards, "shards", "sharded folder",
                  [](const Candidate& from, const Limits& limits) {

@@ -14,6 +14,7 @@ enum class Format : std::uint8_t {
   kLegacy,    // torch.save from 0.1.10 to 1.5
   kTar,       // torch.save before 0.1.10
   kSafetensors,
+  kGguf,
   kShards,       // a folder of files and an index of their tensors
   kRanks,        // a folder of checkpoint_0.pt, checkpoint_1.pt, ...
   kZero,         // DeepSpeed's, of partitions or universal

@@ -181,11 +181,12 @@ bool is_kept_beside(std::span<const Key> keys) {
   return beside;
 }
 
-// What a safetensors file says of itself.
+// What a safetensors or GGUF file says of itself.
 void write_metadata(const Checkpoint& checkpoint, Output& out) {
   constexpr std::size_t kMost = 200;
   if (checkpoint.format() != Format::kSafetensors &&
-      checkpoint.format() != Format::kShards)
+      checkpoint.format() != Format::kShards &&
+      checkpoint.format() != Format::kGguf)
     return;
   std::set<std::string_view> written;
   for (const auto& [key, text] : checkpoint.properties())

@@ -7,6 +7,7 @@ no job of several ranks and neither DeepSpeed nor llama.cpp was at hand.
 fsdp/                   DTensors of four ranks, 2 replicas by 2 shards
 zero2/, zero3/          DeepSpeed's ZeRO of two ranks, stages 2 and 3
 universal/              the same parameters as a universal checkpoint
+tiny.gguf               float and quantised tensors
 """
 
 import os
@@ -17,6 +18,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
 import deepspeed_maker as deepspeed  # noqa: E402
+import gguf_test as gguf  # noqa: E402
 import torch_maker as torch  # noqa: E402
 
 
@@ -45,6 +47,20 @@ def zero():
     deepspeed.write_universal(os.path.join(HERE, "universal"), parameters)
 
 
+def tiny():
+    draw = random.Random(2)
+    pairs = [gguf.pair("general.architecture", 8, gguf.text("llama"))]
+    with open(os.path.join(HERE, "tiny.gguf"), "wb") as file:
+        file.write(gguf.gguf([
+            ("token_embd.weight", [4, 3], gguf.F32,
+             torch.struct.pack("<12f", *[i / 8 for i in range(12)])),
+            ("output_norm.weight", [4], gguf.BF16,
+             torch.struct.pack("<4H", *[0x3f80] * 4)),
+            ("blk.0.ffn_up.weight", [2, 256], gguf.Q4_K, draw.randbytes(288)),
+        ], pairs))
+
+
 if __name__ == "__main__":
     fsdp()
     zero()
+    tiny()
