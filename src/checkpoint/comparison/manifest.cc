@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "checkpoint/key_filter.h"
+#include "checkpoint/tensor/block_tree.h"
 #include "checkpoint/tensor/digest.h"
 #include "checkpoint/tensor/sha256.h"
 #include "json/json_value.h"
@@ -26,6 +27,45 @@ Result<std::string> text_of(const Value& line, std::string_view name) {
   return std::string(text->text());
 }
 
+// The tree of a line, if it has one, which its blocks must make.
+Result<> read_tree(const Value& line, Manifest::Line& made) {
+  if (line.find("tree") == nullptr)
+    return {};
+  made.tree = TRY(text_of(line, "tree"));
+  const Value* const blocks = line.find("blocks");
+  if (blocks == nullptr)
+    return {};
+  if (!blocks->is(Kind::kList))
+    return bad_manifest("has a tensor whose blocks are not a list");
+  for (const Value& block : blocks->items())
+    made.blocks.emplace_back(block.is(Kind::kString) ? block.text() : "");
+  if (BlockTree::root(made.blocks) != made.tree)
+    return bad_manifest(
+        "was changed: the blocks of a tensor do not make its "
+        "tree");
+  return {};
+}
+
+// Where a tensor differs from the one whose blocks the manifest has.
+std::string place_of_difference(const Checkpoint& checkpoint,
+                                std::uint32_t node,
+                                const Manifest::Line& line) {
+  const Result<TensorDigest> now =
+      digest_blocks(TensorReader(checkpoint), *checkpoint.tensor_at(node));
+  if (!now || now->blocks.size() != line.blocks.size())
+    return {};
+  std::size_t differ = 0;
+  std::size_t first = 0;
+  for (std::size_t i = line.blocks.size(); i-- > 0;)
+    if (now->blocks[i] != line.blocks[i]) {
+      ++differ;
+      first = i;
+    }
+  return fmt::format("; {} of its {} blocks {}, the first at byte {}", differ,
+                     line.blocks.size(), differ == 1 ? "differs" : "differ",
+                     first * BlockTree::kBlock);
+}
+
 std::string short_text(std::string_view digest) {
   constexpr std::size_t kShort = 12;
   return std::string(digest.substr(0, kShort));
@@ -34,12 +74,15 @@ std::string short_text(std::string_view digest) {
 }  // namespace
 
 void Manifest::add(const Checkpoint& checkpoint, std::uint32_t node,
-                   std::string_view sha256) {
+                   const TensorDigest& digest) {
   const Tensor& tensor = *checkpoint.tensor_at(node);
-  tensors.push_back({plain_path(checkpoint, node),
-                     std::string(tensor.dtype.name),
-                     {tensor.shape.begin(), tensor.shape.end()},
-                     std::string(sha256)});
+  tensors.push_back(
+      {plain_path(checkpoint, node),
+       std::string(tensor.dtype.name),
+       {tensor.shape.begin(), tensor.shape.end()},
+       digest.sha256,
+       BlockTree::root(digest.blocks),
+       digest.blocks.size() > 1 ? digest.blocks : std::vector<std::string>()});
 }
 
 std::string Manifest::root() const {
@@ -47,8 +90,9 @@ std::string Manifest::root() const {
   std::ranges::sort(sorted);
   Sha256 sha;
   for (const Line& line : sorted)
-    sha.add(as_bytes(fmt::format("{} {} [{}] {}\n", line.sha256, line.dtype,
-                                 fmt::join(line.shape, ","), line.key)));
+    sha.add(as_bytes(fmt::format(
+        "{}{}{} {} [{}] {}\n", line.sha256, line.tree.empty() ? "" : " ",
+        line.tree, line.dtype, fmt::join(line.shape, ","), line.key)));
   return sha.digest();
 }
 
@@ -64,6 +108,10 @@ void Manifest::write(Output& out) {
     json.field("dtype", line.dtype);
     json.array("shape", line.shape);
     json.field("sha256", line.sha256);
+    if (!line.tree.empty())
+      json.field("tree", line.tree);
+    if (!line.blocks.empty())
+      json.array("blocks", line.blocks);
     json.end();
   }
   json.end();
@@ -98,6 +146,7 @@ Result<Manifest> read_manifest(Bytes json) {
       return bad_manifest("has a tensor without its shape");
     for (const Value& size : shape->items())
       made.shape.push_back(size.is(Kind::kInteger) ? size.integer() : -1);
+    TRY(read_tree(line, made));
     manifest.tensors.push_back(std::move(made));
   }
   if (manifest.root() != stated->text())
@@ -144,9 +193,11 @@ Result<std::vector<Finding>> compare_to_manifest(
   for (const auto& [key, line] : wanted)
     report("manifest_missing", "the manifest has it, and the checkpoint not",
            std::string(key));
-  std::map<std::string_view, std::string_view> digests;
+  std::map<std::string_view, const Manifest::Line*> lines;
   for (const Manifest::Line& line : manifest.tensors)
-    digests.emplace(line.key, line.sha256);
+    lines.emplace(line.key, &line);
+  constexpr int kMostLocated = 20;  // each is read again
+  int located = 0;
   TRY(digest_tensors(
       checkpoint, nodes,
       [&](std::uint32_t node, const Result<std::string>& digest) {
@@ -156,11 +207,14 @@ Result<std::vector<Finding>> compare_to_manifest(
         if (!digest)
           report("unreadable_tensor", std::string(digest.error().message()),
                  key);
-        else if (*digest != digests.find(key)->second)
+        else if (const Manifest::Line& line = *lines.find(key)->second;
+                 *digest != line.sha256)
           report("manifest_mismatch",
-                 fmt::format("its SHA-256 begins {}, that of the manifest {}",
-                             short_text(*digest),
-                             short_text(digests.find(key)->second)),
+                 fmt::format("its SHA-256 begins {}, that of the manifest {}{}",
+                             short_text(*digest), short_text(line.sha256),
+                             !line.blocks.empty() && located++ < kMostLocated
+                                 ? place_of_difference(checkpoint, node, line)
+                                 : ""),
                  key);
       }));
   return findings;

@@ -8,6 +8,7 @@
 
 #include "base/finding.h"
 #include "checkpoint/model/checkpoint.h"
+#include "checkpoint/tensor/digest.h"
 #include "json/writer.h"
 
 namespace postflight {
@@ -20,13 +21,17 @@ struct Manifest {
     std::string dtype;
     std::vector<std::int64_t> shape;
     std::string sha256;
+    // The root over the digests of its blocks, and these if there are several.
+    // Older manifests have neither.
+    std::string tree = {};
+    std::vector<std::string> blocks = {};
 
     auto operator<=>(const Line&) const = default;
   };
   std::vector<Line> tensors;  // by key
 
   void add(const Checkpoint& checkpoint, std::uint32_t node,
-           std::string_view sha256);
+           const TensorDigest& digest);
   // The digest of all lines, each of which has the digest of a tensor.
   std::string root() const;
   // Schema postflight.manifest/1.

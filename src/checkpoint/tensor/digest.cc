@@ -1,11 +1,13 @@
 #include "checkpoint/tensor/digest.h"
 
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/worker_pool.h"
+#include "checkpoint/tensor/block_tree.h"
 #include "checkpoint/tensor/sha256.h"
 
 namespace postflight {
@@ -23,23 +25,15 @@ auto view_key(const Tensor& tensor) {
       std::vector<std::int64_t>(tensor.stride.begin(), tensor.stride.end()));
 }
 
-}  // namespace
-
-Result<std::string> digest_tensor(const TensorReader& reader,
-                                  const Tensor& tensor) {
-  Sha256 sha;
-  TRY(reader.stream(tensor,
-                    is_contiguous(tensor) ? kInOrderPiece : kGatheredPiece,
-                    [&sha](Bytes piece) -> Result<> {
-                      sha.add(piece);
-                      return {};
-                    }));
-  return sha.digest();
+std::size_t piece_for(const Tensor& tensor) {
+  return is_contiguous(tensor) ? kInOrderPiece : kGatheredPiece;
 }
 
-Result<> digest_tensors(const Checkpoint& checkpoint,
-                        std::span<const std::uint32_t> nodes,
-                        const DigestSink& sink, const ReadOptions& options) {
+// Each is digested once by `digest_one`.
+template <class Digest, class DigestOne, class Sink>
+Result<> digest_all(const Checkpoint& checkpoint,
+                    std::span<const std::uint32_t> nodes, DigestOne digest_one,
+                    const Sink& sink, const ReadOptions& options) {
   struct Job {
     const Tensor* tensor = nullptr;
     std::size_t same_as = 0;  // an earlier job, or itself
@@ -66,24 +60,24 @@ Result<> digest_tensors(const Checkpoint& checkpoint,
   }
 
   const TensorReader reader(checkpoint, options);
-  const auto digest_allowed = [&](std::size_t i) -> Result<std::string> {
+  const auto digest_allowed = [&](std::size_t i) -> Result<Digest> {
     if (const Result<>& allowed = jobs[i].allowed; !allowed)
       return fail(allowed.error().kind(), "{}", allowed.error().message());
-    return digest_tensor(reader, *jobs[i].tensor);
+    return digest_one(reader, *jobs[i].tensor);
   };
-  std::vector<std::string> done(jobs.size());
+  std::vector<std::optional<Digest>> done(jobs.size());
   const WorkerPool pool(checkpoint.context().threads);
   return pool.map_ordered(
       jobs.size(),
-      [&](std::size_t i) -> Result<std::string> {
+      [&](std::size_t i) -> Result<Digest> {
         if (jobs[i].same_as != i)
-          return std::string();
+          return Digest();
         return digest_allowed(i);
       },
-      [&](std::size_t i, Result<std::string> digest) -> Result<> {
+      [&](std::size_t i, Result<Digest> digest) -> Result<> {
         const std::size_t same = jobs[i].same_as;
-        if (same != i && !done[same].empty())
-          digest = done[same];
+        if (same != i && done[same])
+          digest = *done[same];
         else if (same != i)
           digest = digest_allowed(same);
         if (digest)
@@ -91,6 +85,45 @@ Result<> digest_tensors(const Checkpoint& checkpoint,
         sink(nodes[i], digest);
         return {};
       });
+}
+
+}  // namespace
+
+Result<std::string> digest_tensor(const TensorReader& reader,
+                                  const Tensor& tensor) {
+  Sha256 sha;
+  TRY(reader.stream(tensor, piece_for(tensor), [&sha](Bytes piece) -> Result<> {
+    sha.add(piece);
+    return {};
+  }));
+  return sha.digest();
+}
+
+Result<TensorDigest> digest_blocks(const TensorReader& reader,
+                                   const Tensor& tensor) {
+  Sha256 sha;
+  BlockTree tree;
+  TRY(reader.stream(tensor, piece_for(tensor), [&](Bytes piece) -> Result<> {
+    sha.add(piece);
+    tree.add(piece);
+    return {};
+  }));
+  return TensorDigest{sha.digest(), tree.blocks()};
+}
+
+Result<> digest_tensors(const Checkpoint& checkpoint,
+                        std::span<const std::uint32_t> nodes,
+                        const DigestSink& sink, const ReadOptions& options) {
+  return digest_all<std::string>(checkpoint, nodes, digest_tensor, sink,
+                                 options);
+}
+
+Result<> digest_tensors_by_block(const Checkpoint& checkpoint,
+                                 std::span<const std::uint32_t> nodes,
+                                 const BlockDigestSink& sink,
+                                 const ReadOptions& options) {
+  return digest_all<TensorDigest>(checkpoint, nodes, digest_blocks, sink,
+                                  options);
 }
 
 }  // namespace postflight

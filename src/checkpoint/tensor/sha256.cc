@@ -19,6 +19,7 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
   SHA256_Init(&state_->context);
 }
 Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 Sha256::~Sha256() = default;
 
 void Sha256::add(Bytes bytes) {

@@ -12,6 +12,7 @@ class Sha256 {
  public:
   Sha256();
   Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
   ~Sha256();
 
   void add(Bytes bytes);

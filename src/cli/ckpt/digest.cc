@@ -28,15 +28,27 @@ Result<Exit> digest_one(const DigestCommandOptions& options, Session& session) {
   Output out([&session](std::string_view piece) { session.print(piece); });
   Manifest manifest;
   DigestReport report(options.path, checkpoint, session.options().json, out);
-  Result<> done = digest_tensors(
-      checkpoint, nodes,
-      [&](std::uint32_t node, const Result<std::string>& digest) {
-        progress->advance(checkpoint.tensor_at(node)->bytes());
-        report.add(node, digest);
-        if (digest)
-          manifest.add(checkpoint, node, *digest);
-      },
-      {.crc = options.no_crc ? CrcCheck::kNever : CrcCheck::kWhole});
+  const ReadOptions reading{.crc = options.no_crc ? CrcCheck::kNever
+                                                  : CrcCheck::kWhole};
+  const auto add = [&](std::uint32_t node, const Result<std::string>& digest) {
+    progress->advance(checkpoint.tensor_at(node)->bytes());
+    report.add(node, digest);
+  };
+  Result<> done =
+      options.manifest.empty()
+          ? digest_tensors(checkpoint, nodes, add, reading)
+          : digest_tensors_by_block(
+                checkpoint, nodes,
+                [&](std::uint32_t node, const Result<TensorDigest>& digest) {
+                  if (!digest) {
+                    add(node, fail(digest.error().kind(), "{}",
+                                   digest.error().message()));
+                    return;
+                  }
+                  add(node, digest->sha256);
+                  manifest.add(checkpoint, node, *digest);
+                },
+                reading);
   progress->finish();
   report.finish(session.terminal());
   TRY(std::move(done));
