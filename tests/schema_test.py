@@ -112,10 +112,20 @@ def main():
                               *extra)
             assert len(written) == 1, command
             collected += written
-        written = answers(program, "ckpt", "merge", "--json",
+        first = os.path.join(DATA, "ckpt", "basic.pt")
+        deltas = [os.path.join(folder, name) for name in ("1.pfd", "2.pfd")]
+        collected += answers(program, "ckpt", "delta", "--json", first, state,
+                             "-o", deltas[0])
+        collected += answers(program, "ckpt", "delta", "--json", state, first,
+                             "-o", deltas[1])
+        collected += answers(program, "ckpt", "fold", "--json", *deltas, "-o",
+                             os.path.join(folder, "3.pfd"))
+        written = answers(program, "ckpt", "apply", "--json", first, deltas[0],
+                          os.path.join(folder, "applied.pt"))
+        written += answers(program, "ckpt", "merge", "--json",
                            os.path.join(DATA, "sharded", "fsdp"),
                            os.path.join(folder, "merged.pt"))
-        assert len(written) == 1, written
+        assert len(written) == 2, written
         collected += written
     for job in ("nccl_p2p_ring_coalesced", "nccl_coalesced_collectives",
                 "nccl_mesh_hang", "nccl_wrapped"):

@@ -183,6 +183,11 @@ Result<Format> add_opened(std::unique_ptr<DataFile> file,
     return fail(ErrorKind::kUsage,
                 "this is the list of a sharded checkpoint's files; name their "
                 "folder instead");
+  if (as_text(data.bytes()).starts_with("PFDELTA1"))
+    return fail(ErrorKind::kUsage,
+                "this is a delta, which holds a part of a checkpoint; "
+                "postflight ckpt apply BASE {} OUT makes the whole",
+                data.path().string());
   return add_candidate(
       {.path = data.path(), .file = index, .bytes = data.bytes()}, context);
 }

@@ -13,50 +13,13 @@
 #include "base/worker_pool.h"
 #include "checkpoint/model/value_repr.h"
 #include "checkpoint/tensor/digest.h"
+#include "checkpoint/tensor/element_reader.h"
 #include "checkpoint/tensor/statistics.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::size_t kComparedPiece = 1 << 20;
-
-// Reads any stretch of a tensor's elements in row-major order.
-class Elements {
- public:
-  Elements(const Checkpoint& checkpoint, const Tensor& tensor)
-      : reader_(checkpoint, {.threads = 1, .crc = CrcCheck::kNever}),
-        tensor_(tensor) {}
-
-  Result<> prepare() {
-    if (is_contiguous(tensor_) && tensor_.dtype.packed == 1)
-      return {};
-    // Strided or packed elements have no offset that a stretch could start at.
-    whole_.resize(tensor_.bytes());
-    return reader_.read(tensor_, whole_);
-  }
-
-  Result<Bytes> at(std::uint64_t offset, std::uint64_t size) {
-    if (!whole_.empty())
-      return Bytes(whole_).subspan(offset, size);
-    Tensor part = tensor_;
-    const std::int64_t count[] = {
-        static_cast<std::int64_t>(size / tensor_.dtype.size)};
-    const std::int64_t step[] = {1};
-    part.shape = count;
-    part.stride = step;
-    part.offset += offset / tensor_.dtype.size;
-    part.is_slice = true;
-    room_.resize(size);
-    TRY(reader_.read(part, room_));
-    return Bytes(room_);
-  }
-
- private:
-  TensorReader reader_;
-  const Tensor& tensor_;
-  std::vector<std::byte> whole_;
-  std::vector<std::byte> room_;
-};
 
 // A float's bits as an integer that grows with the number.
 std::optional<std::int64_t> ordered_bits(const Dtype& dtype,
@@ -173,10 +136,10 @@ Result<ElementDifference> compare_elements(const Checkpoint& before,
   TensorComparison comparison(a, b, options);
   if (a.elements() == 0)
     return comparison.found();
-  Elements from_a(before, a);
-  Elements from_b(after, b);
-  TRY(from_a.prepare());
-  TRY(from_b.prepare());
+  ElementReader from_a(before, a);
+  ElementReader from_b(after, b);
+  std::vector<std::byte> left;
+  std::vector<std::byte> right;
   // Packed elements are compared as bytes.
   const std::uint64_t unit_a = a.dtype.size;
   const std::uint64_t unit_b = b.dtype.size;
@@ -186,8 +149,10 @@ Result<ElementDifference> compare_elements(const Checkpoint& before,
   const std::uint64_t step = kComparedPiece / std::max(unit_a, unit_b);
   for (std::uint64_t at = 0; at < units && !comparison.is_done(); at += step) {
     const std::uint64_t count = std::min(step, units - at);
-    const Bytes left = TRY(from_a.at(at * unit_a, count * unit_a));
-    const Bytes right = TRY(from_b.at(at * unit_b, count * unit_b));
+    left.resize(count * unit_a);
+    right.resize(count * unit_b);
+    TRY(from_a.read(at * unit_a, left));
+    TRY(from_b.read(at * unit_b, right));
     comparison.add(left, right);
     if (options.progress)
       options.progress(left.size() + right.size());

@@ -13,6 +13,8 @@ Checkpoint::Checkpoint(std::unique_ptr<const CheckpointContents> contents)
       storages_(contents_->tree.storages) {
   for (const std::unique_ptr<DataFile>& file : contents_->files)
     files_.push_back(file.get());
+  files_.insert(files_.end(), contents_->other_files.begin(),
+                contents_->other_files.end());
 }
 
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;

@@ -24,6 +24,11 @@ namespace postflight {
 
 class Checkpoint;
 
+// Held by a checkpoint whose tensors are made of those of another.
+struct OtherCheckpoint {
+  virtual ~OtherCheckpoint() = default;
+};
+
 // What a Checkpoint consists of. Sources fill it; once it is a Checkpoint's,
 // nothing changes it, and it stays at its address.
 struct CheckpointContents {
@@ -43,6 +48,10 @@ struct CheckpointContents {
       const Checkpoint& checkpoint, const CheckpointContents& contents,
       const Assembly& assembly, const AssemblyChunk& chunk) = nullptr;
   bool joins_ranks = false;
+  // Another checkpoint that chunks are made of, as open_item knows it, and its
+  // files.
+  std::unique_ptr<OtherCheckpoint> other = {};
+  std::vector<const DataFile*> other_files = {};
   std::vector<Finding> findings = {};
   std::vector<std::pair<std::string, std::string>> properties = {};
   std::string truncation = {};

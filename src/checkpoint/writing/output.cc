@@ -58,8 +58,16 @@ class OutputCheck {
           const auto found = expected.find(output.node);
           if (!same)
             return;
+          const auto stated = options_.expected.find(output.node);
           if (!digest)
             same = differs(output.name, digest.error().message());
+          else if (stated != options_.expected.end() &&
+                   output.dtype == output.tensor->dtype &&
+                   !output.tensor->is_slice && stated->second != *digest)
+            same = fail(ErrorKind::kCorrupt,
+                        "{}: its digest is not what it should be; is the file "
+                        "that was read damaged?",
+                        output.name);
           else if (found == expected.end() || found->second != *digest)
             same = differs(output.name, "its bytes differ");
           else if (options_.progress)

@@ -62,7 +62,7 @@ class OutputPlanner {
     plan_.as_it_is = request.format == OutputFormat::kTorch && !changes &&
                      checkpoint_.format() == Format::kTorchZip &&
                      checkpoint_.truncation().empty() &&
-                     !request.skip_unreadable &&
+                     !request.skip_unreadable && !request.anew &&
                      checkpoint_.files().size() == 1 &&
                      checkpoint_.files()[0]->zip.has_value();
     plan_.is_flat = postflight::is_flat(request.format) || !patterns_.empty();

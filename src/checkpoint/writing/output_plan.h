@@ -4,6 +4,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -58,6 +59,8 @@ struct OutputRequest {
   std::optional<std::uint32_t> part = {};
   // Leave out tensors that cannot be read instead of failing.
   bool skip_unreadable = false;
+  // Even if the tree is not changed, do not keep the pickle of an archive.
+  bool anew = false;
   // Write the tensors without the other values, which the format cannot hold.
   bool drop_values = false;
   // Of the items of a distributed checkpoint.
@@ -111,6 +114,8 @@ struct OutputOptions {
   Existing existing = Existing::kRefuse;
   ReadOptions reading = {};
   bool verify = true;
+  // What the digests must be, by node, where that is known from elsewhere.
+  std::map<std::uint32_t, std::string> expected = {};
   std::function<void(std::uint64_t bytes)> progress = {};
 };
 

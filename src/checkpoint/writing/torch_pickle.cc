@@ -163,7 +163,7 @@ class TreePickler {
   tl::unexpected<Error> refuse(std::uint32_t node, std::string_view why) const {
     return fail(ErrorKind::kUnsupported,
                 "{}: {}; leave it out by --keys, or convert without changes",
-                checkpoint_.path_of(node), why);
+                node == 0 ? "(root)" : checkpoint_.path_of(node), why);
   }
 
   Result<> fill(std::uint32_t i) {

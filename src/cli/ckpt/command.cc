@@ -95,8 +95,8 @@ Command ckpt_command() {
           ckpt_ls_command(), ckpt_show_command(), ckpt_read_command(),
           ckpt_digest_command(), ckpt_verify_command(), ckpt_convert_command(),
           ckpt_reshard_command(), ckpt_merge_command(), ckpt_salvage_command(),
-          ckpt_diff_command(),
-          ckpt_stats_command(), ckpt_scan_command(),
+          ckpt_diff_command(), ckpt_delta_command(), ckpt_apply_command(),
+          ckpt_fold_command(), ckpt_stats_command(), ckpt_scan_command(),
           ckpt_log_command(), ckpt_latest_command(), ckpt_bisect_command()}};
 }
 

@@ -40,8 +40,11 @@ void add_key_options(CommandArguments& arguments, CheckpointOptions& options);
 void add_threads_option(CommandArguments& arguments);
 
 Command ckpt_convert_command();
+Command ckpt_apply_command();
 Command ckpt_bisect_command();
+Command ckpt_delta_command();
 Command ckpt_diff_command();
+Command ckpt_fold_command();
 Command ckpt_latest_command();
 Command ckpt_log_command();
 Command ckpt_scan_command();

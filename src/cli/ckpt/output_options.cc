@@ -168,7 +168,8 @@ Result<OutputRequest> output_request(const OutputCommandOptions& options,
 Result<Exit> write_checkpoint(const Checkpoint& checkpoint,
                               OutputRequest request,
                               const OutputCommandOptions& options,
-                              std::string_view schema, Session& session) {
+                              std::string_view schema, Session& session,
+                              std::map<std::uint32_t, std::string> expected) {
   TRY(check_target(checkpoint, options, request.format, session.existing()));
   if (!options.sidecar.empty())
     TRY(AtomicFile::check(options.sidecar, session.existing()));
@@ -204,6 +205,7 @@ Result<Exit> write_checkpoint(const Checkpoint& checkpoint,
          .reading = {.crc =
                          options.no_crc ? CrcCheck::kNever : CrcCheck::kWhole},
          .verify = !options.no_verify,
+         .expected = std::move(expected),
          .progress = [&](std::uint64_t bytes) { progress->advance(bytes); }}));
     progress->finish();
   }

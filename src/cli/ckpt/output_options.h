@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,9 +36,9 @@ Result<OutputRequest> output_request(const OutputCommandOptions& options,
                                      std::optional<OutputFormat> format = {});
 
 // Writes, with a progress line, or says what would be written.
-Result<Exit> write_checkpoint(const Checkpoint& checkpoint,
-                              OutputRequest request,
-                              const OutputCommandOptions& options,
-                              std::string_view schema, Session& session);
+Result<Exit> write_checkpoint(
+    const Checkpoint& checkpoint, OutputRequest request,
+    const OutputCommandOptions& options, std::string_view schema,
+    Session& session, std::map<std::uint32_t, std::string> expected = {});
 
 }  // namespace postflight
