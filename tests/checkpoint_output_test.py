@@ -8,6 +8,7 @@ Where Debian's torch is installed, it loads what we wrote.
 usage: checkpoint_output_test.py PROGRAM
 """
 
+import io
 import json
 import os
 import random
@@ -17,6 +18,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import torch_maker  # noqa: E402  beside this file
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 
@@ -267,6 +273,52 @@ def salvages(program, folder):
     assert len(program.digests(saved)) == len(wanted) - 1
 
 
+def deflated_salvages(program, folder):
+    """An archive that another tool packed and deflated, cut anywhere: every
+    storage that is whole is saved."""
+    source = os.path.join(folder, "stored.pt")
+    packed = os.path.join(folder, "deflated.pt")
+    draw = random.Random(5)
+    names = ["w%d" % i for i in range(6)]
+    torch_maker.save(source, {name: torch_maker.tensor(
+        "float32", [40], [draw.random() for _ in range(40)]) for name in names})
+    with zipfile.ZipFile(source) as old:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+            for info in old.infolist():
+                new.writestr(info.filename, old.read(info.filename))
+    streamed = os.path.join(folder, "streamed.pt")
+    with zipfile.ZipFile(source) as old, open(streamed, "wb") as raw:
+        # Sizes behind the records, as for a file that cannot seek.
+        pipe = io.RawIOBase()
+        pipe.writable = lambda: True
+        pipe.write = raw.write
+        with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as new:
+            for info in old.infolist():
+                new.writestr(info.filename, old.read(info.filename))
+    for path in (packed, streamed):
+        wanted = program.digests(path)
+        contents = read(path)
+        with zipfile.ZipFile(path) as archive:
+            ends = {}
+            for info in archive.infolist():
+                header = info.header_offset
+                length = struct.unpack_from("<HH", contents, header + 26)
+                ends[info.filename.split("/", 1)[1]] = (
+                    header + 30 + sum(length) + info.compress_size)
+        cut = os.path.join(folder, "cut_deflated.pt")
+        saved = os.path.join(folder, "saved_deflated.pt")
+        for end in range(ends["data.pkl"], len(contents), 83):
+            with open(cut, "wb") as file:
+                file.write(contents[:end])
+            whole = {name for i, name in enumerate(names)
+                     if ends["data/%d" % i] <= end}
+            subprocess.run([program.path, "ckpt", "salvage", cut, saved,
+                            "--force"], check=False, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+            found = program.digests(saved) if os.path.exists(saved) else {}
+            assert found == {name: wanted[name] for name in whole}, (path, end)
+
+
 def loads(folder, program):
     """Debian's torch reads what we wrote."""
     script = """
@@ -354,6 +406,7 @@ def main():
         parts_of_ranks(program, folder)
         print(kills(program, folder), "killed writers left old or new")
         salvages(program, folder)
+        deflated_salvages(program, folder)
         print(loads(folder, program), "archives were loaded by torch")
         rounding(folder, program)
 

@@ -9,12 +9,16 @@
 #include "checkpoint/zip/format.h"
 #include "pickle/machine.h"
 #include "pickle/parts.h"
+#include "stream/codec/inflater.h"
 
 namespace postflight {
 namespace {
 
 constexpr std::uint64_t kDescriptor = 16;
 constexpr std::uint64_t kWideDescriptor = 24;
+// A pickle that inflates to more is not one of a checkpoint of this size.
+constexpr std::uint64_t kTimesInflated = 16;
+constexpr std::uint64_t kLeastInflated = 16 << 20;
 
 struct Local {
   std::string_view name;
@@ -83,7 +87,7 @@ class Salvager {
 
   Salvage run() {
     std::uint64_t at = 0;
-    while (const auto local = read_local(file_, at)) {
+    while (auto local = read_local(file_, at)) {
       const auto size = size_of(*local);
       if (!size)
         break;
@@ -91,7 +95,7 @@ class Salvager {
         break;  // this one is truncated
       ++records_;
       // Small deflated records are skipped: none of them is necessary.
-      if (local->method == kStored ||
+      if (local->method == kStored || record_of(*local) == "data.pkl" ||
           local->name.find("/data/") != std::string_view::npos)
         keep(*local, at, *size);
       at = local->data + *size;
@@ -110,17 +114,13 @@ class Salvager {
   // The size of a record in the file: as its header states it; for data.pkl and
   // the storages as the pickle does; the other, small ones end at the next
   // descriptor.
-  std::optional<std::uint64_t> size_of(const Local& local) {
-    if (local.method != kStored &&
-        (local.method != kDeflated || !local.states_sizes))
+  std::optional<std::uint64_t> size_of(Local& local) {
+    const std::string_view record = record_of(local);
+    if (local.method == kDeflated)
+      return deflated_size_of(local, record == "data.pkl");
+    if (local.method != kStored)
       return std::nullopt;
-    const std::size_t slash = local.name.find('/');
-    const std::string_view record = slash == std::string_view::npos
-                                        ? local.name
-                                        : local.name.substr(slash + 1);
     if (record == "data.pkl") {
-      if (local.method != kStored)
-        return std::nullopt;
       const Result<Pickle> pickle = machine_.load(file_.subspan(local.data));
       if (!pickle)
         return std::nullopt;
@@ -144,6 +144,52 @@ class Salvager {
                                           : std::optional<std::uint64_t>(mark);
   }
 
+  static std::string_view record_of(const Local& local) {
+    const std::size_t slash = local.name.find('/');
+    return slash == std::string_view::npos ? local.name
+                                           : local.name.substr(slash + 1);
+  }
+
+  // A deflated record marks its own end. Its size is that of what comes out,
+  // which the pickle is read from.
+  std::optional<std::uint64_t> deflated_size_of(Local& local, bool is_pickle) {
+    if (local.states_sizes && !is_pickle)
+      return local.packed;
+    constexpr std::size_t kRoom = 256 << 10;
+    const std::uint64_t most = file_.size() * kTimesInflated + kLeastInflated;
+    Inflater inflater(DeflateFormat::kRaw);
+    if (!inflater.ready())
+      return std::nullopt;
+    std::vector<std::byte> room(kRoom);
+    Bytes rest = file_.subspan(local.data);
+    if (local.states_sizes)
+      rest = rest.first(std::min<std::uint64_t>(rest.size(), local.packed));
+    const std::uint64_t available = rest.size();
+    std::uint64_t size = 0;
+    for (;;) {
+      std::span<std::byte> out = room;
+      const Inflater::Status status = inflater.step(rest, out);
+      const std::uint64_t made = room.size() - out.size();
+      size += made;
+      if (is_pickle && size <= most)
+        pickle_.insert(pickle_.end(), room.begin(),
+                       room.begin() + static_cast<std::ptrdiff_t>(made));
+      if (status == Inflater::Status::kEnd)
+        break;
+      if (status != Inflater::Status::kMore)
+        return std::nullopt;  // truncated or damaged
+    }
+    local.size = size;
+    if (is_pickle) {
+      const Result<Pickle> pickle = machine_.load(pickle_);
+      if (size != pickle_.size() || !pickle)
+        return std::nullopt;
+      wanted_ = wanted_of(machine_);
+      has_pickle_ = true;
+    }
+    return available - rest.size();
+  }
+
   std::uint64_t skip_descriptor(std::uint64_t at) const {
     const std::string_view rest = as_text(file_.subspan(at));
     if (!rest.starts_with(kDescriptorSignature))
@@ -161,11 +207,12 @@ class Salvager {
     entry.header_offset = header;
     entry.method = local.method;
     const std::uint64_t after = local.data + size;
-    if (local.states_sizes) {
+    if (local.states_sizes || local.method == kDeflated)
       entry.size = local.size;
+    if (local.states_sizes)
       entry.crc32 = local.crc32;
-    } else if (size > 0 && file_.size() - after >= kDescriptor &&
-               as_text(file_.subspan(after)).starts_with(kDescriptorSignature))
+    else if (size > 0 && file_.size() - after >= kDescriptor &&
+             as_text(file_.subspan(after)).starts_with(kDescriptorSignature))
       entry.crc32 = load_little_endian<std::uint32_t>(file_.data() + after + 4);
     found_.entries.push_back(entry);
     found_.extents.push_back({local.data, size});
@@ -236,6 +283,7 @@ class Salvager {
   }
 
   Bytes file_;
+  std::vector<std::byte> pickle_;  // inflated
   Machine machine_;
   Wanted wanted_;
   Salvage found_;

@@ -10,6 +10,7 @@
 #include "checkpoint/torch/sources.h"
 #include "checkpoint/torch/tree_builder.h"
 #include "checkpoint/zip/format.h"
+#include "checkpoint/zip/inflate.h"
 #include "stream/memory_stream.h"
 
 namespace postflight {
@@ -108,7 +109,10 @@ class TorchZip {
     if (data_.zip)
       return data_.zip->contents(entry);
     const Extent extent = TRY(data_.extent(entry));
-    return Contents{TRY(slice(data_.bytes(), extent.offset, extent.size)), {}};
+    const Bytes bytes = TRY(slice(data_.bytes(), extent.offset, extent.size));
+    if (entry.method == kStored)
+      return Contents{bytes, {}};
+    return Contents{{}, TRY(inflate(bytes, entry.size).in(entry.name))};
   }
 
   // The text of a small record about the archive.
