@@ -142,6 +142,93 @@ def round_trips(program, folder, count):
         os.remove(start)
 
 
+def random_tree(draw, depth=0):
+    """Dicts, lists and tuples of tensors and other values."""
+    kind = draw.random()
+    if depth > 3 or (depth > 0 and kind < 0.5):
+        if kind < 0.4:
+            dtype = draw.choice(sorted(torch_maker.CODES))
+            shape = [draw.choice((0, 1, 2, 3, 5, 17))
+                     for _ in range(draw.randrange(4))]
+            count = 1
+            for length in shape:
+                count *= length
+            size = struct.calcsize(torch_maker.CODES[dtype])
+            storage = torch_maker.Storage(dtype, draw.randbytes(count * size))
+            made = torch_maker.view(storage, shape)
+            return torch_maker.parameter(made) if draw.random() < 0.3 else made
+        return draw.choice((3, -1, 2**40, 0.5, True, None, "text", "ü"))
+    keys = draw.sample(("weight", "bias", "a.b", "step", 0, 7, "exp avg"),
+                       draw.randrange(1, 5))
+    items = [random_tree(draw, depth + 1) for _ in keys]
+    if depth == 0 or kind < 0.8:
+        return dict(zip(keys, items))
+    return items if kind < 0.9 else tuple(items)
+
+
+TREE_CHAINS = (
+    ((["--to", "dcp"],), (["--to", "torch"],)),
+    ((["--to", "torch", "--keys", "*"],),
+     (["--to", "dcp", "--with", "stream.zstd/1,stream.rot13/1"],),
+     (["--to", "torch"],)),
+    ((["--to", "dcp", "--with", "stream.checksum@postflight/1"],),
+     (["--to", "dcp"],), (["--to", "torch"],)),
+    ((["--to", "safetensors", "--drop-values"],),
+     (["--to", "hf", "--shard-size", "100B"],), (["--to", "dcp"],),
+     (["--to", "torch"],), (["--to", "safetensors"],)),
+)
+
+
+def random_trees(program, folder, count):
+    """Whatever the way through the formats, the manifest of the first holds."""
+    draw = random.Random(21)
+    start = os.path.join(folder, "start.pt")
+    manifest = os.path.join(folder, "manifest.json")
+    done = 0
+    while done < count:
+        tree = random_tree(draw)
+        torch_maker.save(start, tree)
+        wanted = program.digests(start)
+        plain = {key.replace('"', ""): value for key, value in wanted.items()}
+        if not wanted or len(plain) < len(wanted):
+            continue  # nothing to carry, or names that a flat format lacks
+        program.run("digest", start, "--manifest", manifest, "--force")
+        for i, chain in enumerate(TREE_CHAINS):
+            at = start
+            made = []
+            for (options,) in chain:
+                target = os.path.join(folder, "step%d" % len(made))
+                if "dcp" in options and draw.random() < 0.5:
+                    program.run("reshard", at, target, "--ranks",
+                                str(draw.randrange(1, 5)), "--dim",
+                                str(draw.randrange(2)), *options[2:])
+                else:
+                    program.run("convert", at, target, *options)
+                made.append(target)
+                at = target
+            found = {key.replace('"', ""): value
+                     for key, value in program.digests(at).items()}
+            # Keys that are numbers are texts in a distributed checkpoint.
+            assert sorted(found.values()) == sorted(plain.values()), (done, i)
+            if not any(isinstance(key, int) for key in keys_of(tree)):
+                assert found == plain, (done, i, set(found) ^ set(plain))
+                program.run("verify", "--manifest", manifest, at)
+            for target in made:
+                (shutil.rmtree if os.path.isdir(target) else os.remove)(target)
+        done += 1
+    os.remove(start)
+
+
+def keys_of(tree):
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield key
+            yield from keys_of(value)
+    elif isinstance(tree, (list, tuple)):
+        for value in tree:
+            yield from keys_of(value)
+
+
 def parts_of_ranks(program, folder):
     """What --for-rank gives each rank is what a distributed checkpoint has."""
     source = os.path.join(DATA, "ckpt", "plain.safetensors")
@@ -403,6 +490,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         print(same_bytes(program, folder), "archives are the same bytes")
         round_trips(program, folder, 8)
+        random_trees(program, folder, 12)
         parts_of_ranks(program, folder)
         print(kills(program, folder), "killed writers left old or new")
         salvages(program, folder)
