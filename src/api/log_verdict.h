@@ -13,13 +13,4 @@ namespace postflight {
 Verdict judge_logs(const JobLog& log, const ReportedJob& reported,
                    const Matching& matching, const Context& context);
 
-// Where the dumps do not tell who is at fault, names who is according to the
-// logs: the rank without a dump that ended first, or what judge_logs() names.
-void consult_logs(const JobLog& log, const Job& job, const Context& context,
-                  Verdict& verdict);
-
-// Adds what the log of each rank at fault says of it, that about its end first,
-// to the evidence.
-void cite_log(const JobLog& log, Verdict& verdict);
-
 }  // namespace postflight

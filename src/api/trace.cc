@@ -1,6 +1,7 @@
 #include "api/trace.h"
 
 #include "api/log_verdict.h"
+#include "api/log_witness.h"
 #include "api/stacks.h"
 
 #include <algorithm>
@@ -287,6 +288,7 @@ Result<Investigation> investigate_logs(const JobEvidence& evidence,
   hosts = TRY(read_hosts_of(log, evidence, context, reported.job));
   Investigation found(std::move(reported.job), context);
   found.verdict = judge_logs(log, reported, found.matching, context);
+  cite_log(log, found.verdict);
   add_log(log, found.verdict);
   if (!evidence.stacks.empty()) {
     found.stacks = TRY(read_stack_files(evidence.stacks, context));

@@ -28,6 +28,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "joblog/logged_group.h"
 #include "joblog/reach.h"
 
 namespace postflight {
@@ -39,52 +40,6 @@ constexpr std::int64_t kMostRanks = 1 << 20;
 // Lines older than this before the last one are of an earlier attempt.
 constexpr std::int64_t kOneEnd = std::int64_t{30} * 60 * kNanosecondsPerSecond;
 
-struct Member {
-  Rank rank;
-  std::size_t source = 0;
-  Reach reach;
-  // A line that has the sizes of the operation, if its own was cut off.
-  std::size_t sizes_from = 0;
-};
-
-struct LoggedGroup {
-  std::string name;
-  std::string description;
-  std::vector<Member> members = {};    // who speak of it
-  std::map<Rank, Rank> ranks_at = {};  // by their rank in the group
-  std::optional<std::int64_t> size = {};
-  bool crossed = false;  // several ranks have one place: groups of one name
-  bool alone = false;    // made up for one rank whose others are unknown
-  bool whole = false;
-  bool doubtful = false;
-  std::vector<Rank> ranks = {};  // with those that are inferred
-};
-
-// r = first + stride * g for a rank r with the place g.
-struct Layout {
-  std::int64_t first = 0;
-  std::int64_t stride = 1;
-
-  bool operator==(const Layout&) const = default;
-};
-
-std::optional<Layout> layout_of(const LoggedGroup& group) {
-  if (group.ranks_at.size() < 2)
-    return std::nullopt;
-  const auto [g, r] = *group.ranks_at.begin();
-  const auto [last_g, last_r] = *group.ranks_at.rbegin();
-  const std::int64_t places = std::int64_t{last_g.value} - g.value;
-  const std::int64_t ranks = std::int64_t{last_r.value} - r.value;
-  if (ranks <= 0 || ranks % places != 0)
-    return std::nullopt;
-  const std::int64_t stride = ranks / places;
-  const Layout layout{r.value - stride * g.value, stride};
-  for (const auto& [place, rank] : group.ranks_at)
-    if (layout.first + stride * place.value != rank.value)
-      return std::nullopt;
-  return layout;
-}
-
 class Maker {
  public:
   explicit Maker(const JobLog& log) : log_(log) {}
@@ -93,7 +48,7 @@ class Maker {
     find_world();
     sort_into_groups();
     for (LoggedGroup& group : groups_)
-      settle(group);
+      group.settle(log_.progress);
     complete_groups();
     split_off_transfers();
     for (std::uint32_t g = 0; g < groups_.size(); ++g)
@@ -224,7 +179,7 @@ class Maker {
       if (said.fingerprint && !compared) {
         LoggedGroup& group =
             groups_[group_named("compared", "a group that is not named")];
-        add_place(*said.place, *rank, group);
+        group.add_place(*said.place, *rank);
         if (const std::optional<Reach> reach = reach_of(said))
           group.members.push_back({*rank, i, *reach});
         continue;
@@ -244,16 +199,11 @@ class Maker {
       if (said.members && !foreign)
         group.size = std::max(group.size.value_or(0), *said.members);
       if (said.place && !foreign)
-        add_place(*said.place, *rank, group);
+        group.add_place(*said.place, *rank);
       if (const std::optional<Reach> reach = reach_of(said))
         group.members.push_back({*rank, i, *reach});
     }
     groups_[0].doubtful = !told.empty() && told.size() != world_.size();
-  }
-
-  static void add_place(Rank place, Rank rank, LoggedGroup& group) {
-    const auto [at, is_new] = group.ranks_at.try_emplace(place, rank);
-    group.crossed = group.crossed || (!is_new && at->second != rank);
   }
 
   std::size_t add_alone(std::string name, std::string description) {
@@ -261,84 +211,6 @@ class Maker {
                        .description = std::move(description),
                        .alone = true});
     return groups_.size() - 1;
-  }
-
-  // Keeps one line of each rank, and finds what numbers do not tell.
-  void settle(LoggedGroup& group) {
-    // Calls that were compared before they were made say it all, and have
-    // numbers of their own.
-    const auto compared = [&](const Member& one) {
-      return log_.progress[one.source].fingerprint;
-    };
-    if (std::ranges::any_of(group.members, compared)) {
-      std::erase_if(group.members, std::not_fn(compared));
-      // They were compared at one place, whatever its number is to each.
-      std::map<std::int64_t, int> numbers;
-      for (const Member& one : group.members)
-        ++numbers[one.reach.pending.value_or(0)];
-      const std::int64_t number =
-          std::ranges::max_element(numbers, {}, [](const auto& count) {
-            return count.second;
-          })->first;
-      for (Member& one : group.members)
-        one.reach = {.done = number - 1, .enqueued = number, .pending = number};
-    }
-    std::ranges::stable_sort(
-        group.members, [](const Member& a, const Member& b) {
-          return std::pair(a.rank, !a.reach.pending.has_value()) <
-                 std::pair(b.rank, !b.reach.pending.has_value());
-        });
-    std::vector<Member> kept;
-    for (Member& member : group.members) {
-      if (kept.empty() || kept.back().rank != member.rank) {
-        kept.push_back(member);
-        continue;
-      }
-      // Several operations timed out: the oldest.
-      if (member.reach.pending && kept.back().reach.pending &&
-          !member.reach.transfer &&
-          *member.reach.pending < *kept.back().reach.pending)
-        kept.back() = member;
-    }
-    group.members = std::move(kept);
-    const bool transfers = std::ranges::any_of(
-        group.members, [](const Member& one) { return one.reach.transfer; });
-    std::set<std::int64_t> pending;
-    for (const Member& one : group.members) {
-      if (one.reach.pending && !one.reach.transfer)
-        pending.insert(*one.reach.pending);
-      group.doubtful = group.doubtful || !one.reach.firm;
-    }
-    for (Member& one : group.members) {
-      const bool timed_out = log_.progress[one.source].pending.has_value();
-      if (transfers && !timed_out)
-        one.reach.dropped = true;
-      if (one.reach.pending || pending.empty())
-        continue;
-      // It would have joined what comes before.
-      one.reach.dropped |= !pending.contains(one.reach.enqueued + 1) &&
-                           one.reach.enqueued < *pending.rbegin();
-    }
-    find_size(group);
-  }
-
-  // What is gathered has the parts of all.
-  void find_size(LoggedGroup& group) const {
-    std::set<std::int64_t> sizes;
-    for (const Member& one : group.members) {
-      const LogProgress& said = log_.progress[one.source];
-      if (!said.pending || said.pending->inputs <= 0 ||
-          said.pending->outputs <= 0)
-        continue;
-      const std::int64_t in = said.pending->inputs;
-      const std::int64_t out = said.pending->outputs;
-      if (said.pending->type == "_ALLGATHER_BASE" && out % in == 0)
-        sizes.insert(out / in);
-      if (said.pending->type == "_REDUCE_SCATTER_BASE" && in % out == 0)
-        sizes.insert(in / out);
-    }
-    if (!group.size && sizes.size() == 1)
-      group.size = *sizes.begin();
   }
 
   void complete_groups() {
@@ -350,7 +222,7 @@ class Maker {
         continue;
       if (group.size)
         sizes[group.description].insert(*group.size);
-      if (const std::optional<Layout> layout = layout_of(group))
+      if (const std::optional<GroupLayout> layout = group.layout())
         strides[group.description].insert(layout->stride);
     }
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -361,7 +233,7 @@ class Maker {
         continue;
       }
       std::set<Rank> ranks;
-      for (const Member& one : group.members)
+      for (const LoggedMember& one : group.members)
         ranks.insert(one.rank);
       for (const auto& [place, rank] : group.ranks_at)
         ranks.insert(rank);
@@ -377,11 +249,11 @@ class Maker {
 
   void add_inferred(LoggedGroup& group, const std::set<std::int64_t>& strides,
                     std::set<Rank>& ranks) const {
-    std::optional<Layout> layout = layout_of(group);
+    std::optional<GroupLayout> layout = group.layout();
     if (!layout && group.ranks_at.size() == 1 && strides.size() == 1) {
       const auto [place, rank] = *group.ranks_at.begin();
-      layout =
-          Layout{rank.value - *strides.begin() * place.value, *strides.begin()};
+      layout = GroupLayout{rank.value - *strides.begin() * place.value,
+                           *strides.begin()};
     }
     if (layout && group.ranks_at.size() >= 1) {
       std::int64_t size =
@@ -406,9 +278,9 @@ class Maker {
     for (std::size_t g = 0; g < count; ++g) {
       if (groups_[g].alone)
         continue;
-      std::vector<Member> members = std::move(groups_[g].members);
-      std::vector<Member> kept;
-      for (const Member& one : members) {
+      std::vector<LoggedMember> members = std::move(groups_[g].members);
+      std::vector<LoggedMember> kept;
+      for (const LoggedMember& one : members) {
         // Of groups of one name it is not known who is in which.
         if (!one.reach.transfer && !groups_[g].crossed) {
           kept.push_back(one);
@@ -462,28 +334,7 @@ class Maker {
     call.input_dtypes = call.output_dtypes = tables.add_dtypes(dtype);
   }
 
-  // What is not known does not differ.
-  void lend_sizes(LoggedGroup& group) const {
-    std::map<std::pair<std::int64_t, std::string_view>, std::size_t> known;
-    for (Member& one : group.members) {
-      one.sizes_from = one.source;
-      if (const auto& said = log_.progress[one.source];
-          said.pending && said.pending->inputs >= 0)
-        known.try_emplace({said.pending->sequence, said.pending->type},
-                          one.source);
-    }
-    for (Member& one : group.members) {
-      const auto& said = log_.progress[one.source];
-      if (!said.pending || said.pending->inputs >= 0)
-        continue;
-      const auto found =
-          known.find({said.pending->sequence, said.pending->type});
-      if (found != known.end())
-        one.sizes_from = found->second;
-    }
-  }
-
-  CallId call_of(const Member& member, std::uint32_t g) {
+  CallId call_of(const LoggedMember& member, std::uint32_t g) {
     Tables& tables = made_.job.tables;
     const LoggedGroup& group = groups_[g];
     const LogProgress& said = log_.progress[member.sizes_from];
@@ -516,8 +367,8 @@ class Maker {
     made_.doubtful.push_back(group.doubtful || group.crossed);
     std::set<std::int64_t> numbers;
     std::map<std::int64_t, std::set<CallId>> calls;
-    lend_sizes(group);
-    for (const Member& one : group.members) {
+    group.lend_sizes(log_.progress);
+    for (const LoggedMember& one : group.members) {
       if (one.reach.dropped)
         continue;
       if (one.reach.pending) {
@@ -531,12 +382,12 @@ class Maker {
     }
     while (numbers.size() > kMostNumbers)
       numbers.erase(std::prev(numbers.end()));
-    for (const Member& one : group.members)
+    for (const LoggedMember& one : group.members)
       if (!one.reach.dropped)
         add_member(g, one, numbers, calls);
   }
 
-  void add_member(std::uint32_t g, const Member& member,
+  void add_member(std::uint32_t g, const LoggedMember& member,
                   const std::set<std::int64_t>& numbers,
                   const std::map<std::int64_t, std::set<CallId>>& calls) {
     const LogProgress& said = log_.progress[member.source];
