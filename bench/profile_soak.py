@@ -3,8 +3,9 @@
 
     bench/profile_soak.py [--seconds 60] [--rate 9999] [--jobs 1] [PYTHON...]
 
-Threads start and die, processes fork, code is made and dropped, generators call
-each other, faulthandler is on. Each Python (Debian's unless others are given)
+Threads start and die, processes fork and call exec, code is made and dropped,
+generators call each other, descriptors are closed and used again, signals are
+blocked, faulthandler is on. Each Python (Debian's unless others are given)
 runs so long from inside, by the clock thread and from outside, --jobs of these at
 a time. A program that does not end well, or a stack that cannot be, fails.
 """
@@ -21,7 +22,7 @@ from profile_table import CHAINS
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 PROGRAM = CHAINS + """
-import faulthandler, os, sys, threading, time
+import faulthandler, os, signal, subprocess, sys, threading, time
 faulthandler.enable()
 end = time.time() + float(sys.argv[1])
 
@@ -43,6 +44,20 @@ def work():
         for i in range(100):
             space["made"](i)
 
+def blocked():
+    every = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, every)
+    work()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+def reopened():
+    os.closerange(3, 64)
+    files = [os.open("/dev/null", os.O_WRONLY) for _ in range(20)]
+    work()
+    for file in files:
+        assert os.fstat(file).st_rdev == os.stat("/dev/null").st_rdev
+        os.close(file)
+
 rounds = 0
 while time.time() < end:
     threads = [threading.Thread(target=work) for _ in range(3)]
@@ -53,6 +68,11 @@ while time.time() < end:
     for thread in threads:
         thread.start()
     work()
+    blocked()
+    reopened()
+    done = subprocess.run([sys.executable, "-c",
+                           "for i in range(200_000): pass\\nraise SystemExit(5)"])
+    assert done.returncode == 5, done
     for thread in threads:
         thread.join()
     status = os.waitpid(child, 0)[1]

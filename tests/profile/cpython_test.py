@@ -16,8 +16,8 @@ import tempfile
 import unittest
 
 TESTS = ["test_signal", "test_fork1", "test_wait3", "test_wait4",
-         "test_threadsignals", "test_thread", "test_posix", "test_subprocess",
-         "test_os"]
+         "test_threadsignals", "test_thread", "test_threading", "test_posix",
+         "test_subprocess", "test_os", "test_faulthandler"]
 
 
 def has_tests(python):
@@ -41,7 +41,8 @@ class CPython(unittest.TestCase):
         """The modules of tests that fail, and what they print."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                [*front, python, "-m", "test", "--timeout", "120", *tests],
+                [*front, python, "-m", "test", "-j2", "--timeout", "120",
+                 *tests],
                 cwd=folder, capture_output=True, text=True, check=False)
         failed = {word for line in done.stdout.splitlines()
                   if line.startswith("    test_") for word in line.split()}

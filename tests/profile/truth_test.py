@@ -412,6 +412,31 @@ for _ in range(10): gc.collect()
         self.assertGreater(profile.of("<garbage collection>"), 0.1)
         self.assertGreater(profile.of("<python ends>"), 0.02)
 
+    def test_names_the_slow_function_beside_garbage(self):
+        self.profile("""
+class Node: pass
+def make():
+    keep = []
+    for i in range(400_000):
+        node = Node()
+        node.itself = node
+        keep.append([node])
+    return keep
+def slow(): burn(0.4)
+keep = make()
+slow()
+os._exit(0)
+""", ["--rate", "499"])
+        lines = subprocess.run(
+            [self.postflight, "profile", "report",
+             os.path.join(self.folder.name, "log.pflog")],
+            capture_output=True, text=True, check=True).stdout.split("\n")
+        garbage = next(line for line in lines
+                       if "  <garbage collection>" in line)
+        self.assertRegex(garbage, "mostly in make  program.py")
+        # Whether or not it is second to garbage.
+        self.assertRegex(lines[0], r" in (make|burn) \(program.py:[0-9]+\)$")
+
     def test_says_who_holds_the_gil_and_who_runs_libraries(self):
         profile = self.profile("""
 import hashlib

@@ -177,6 +177,8 @@ bool SampledProcess::sample(Time now, std::vector<ProfileSample>& samples) {
   rest_.clear();
   engine_->sample(samples);
   look_at_clock(now);
+  starts_ =
+      agent_runs_ && !ring_->has_begun() && now - born_ < kInterpreterStart;
   return !state_.threads().empty();
 }
 

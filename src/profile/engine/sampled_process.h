@@ -66,7 +66,7 @@ class SampledProcess {
   bool is_starting(Time now) const;
   // Whether it depends on the loop to tick in time: samples are lost otherwise.
   bool loses_ticks() const { return engine_decided() && !agent_runs_; }
-  bool needs_ticks() const { return engine_->needs_ticks(); }
+  bool needs_ticks() const { return starts_ || engine_->needs_ticks(); }
   // Why the agent does not run, or not by perf events; empty if it does.
   const std::string& agent_trouble() const { return agent_trouble_; }
 
@@ -80,6 +80,7 @@ class SampledProcess {
   std::optional<AgentClaim> claim_;
   std::unique_ptr<Engine> engine_;
   bool agent_runs_ = false;
+  bool starts_ = false;  // the interpreter, which the agent waits for
   std::string agent_trouble_;
   std::uint64_t lost_ = 0;  // in rings used before
   std::optional<Time> ended_;

@@ -83,10 +83,40 @@ std::string compile_parts(const CompileTime& time) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// The rows of FoldedProfile that are no functions: imports and compilations.
+constexpr std::string_view kGarbageFrame = "<garbage collection>";
+
+// The function below which most garbage is collected: it makes the objects.
+std::string garbage_maker(const Profile& profile) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> makers;
+  for (const ProfileSample& sample : profile.samples) {
+    const auto frame_of = [&profile](std::uint32_t stack) -> const auto& {
+      return profile.frames[profile.stacks[stack].frame];
+    };
+    if (profile.texts[frame_of(sample.stack).name] != kGarbageFrame)
+      continue;
+    std::uint32_t at = profile.stacks[sample.stack].parent;
+    // What makes a named tuple.
+    while (at != 0 && profile.texts[frame_of(at).name] == "<lambda>" &&
+           profile.texts[frame_of(at).file] == "<string>")
+      at = profile.stacks[at].parent;
+    if (at != 0)
+      makers[{frame_of(at).name, frame_of(at).file}] += sample.weight_ns;
+  }
+  const auto most = std::ranges::max_element(
+      makers, {}, [](const auto& maker) { return maker.second; });
+  if (most == makers.end())
+    return {};
+  const auto& [name, file] = most->first;
+  return escape_for_terminal(fmt::format(
+      "mostly in {}  {}", profile.texts[name], file_name(profile.texts[file])));
+}
+
+// What is said of the rows that are no functions.
 std::string parts_of(const FoldedProfile& folded, std::string_view row) {
   if (row == kImportFrame)
     return costliest(folded.imports);
+  if (row == kGarbageFrame)
+    return garbage_maker(folded.profile);
   for (const CompileTime& time : folded.compilations)
     if (row.starts_with(kCompileFrame) &&
         row.substr(std::string_view(kCompileFrame).size()) ==
@@ -173,6 +203,14 @@ void write_others(const Profile& profile,
     out += fmt::format("  and {} more (--all)\n", others.size() - count);
 }
 
+// Time of the interpreter itself, which no line of the program explains.
+bool is_interpreters(const Profile& profile, const FunctionTime& function) {
+  const std::string_view name = profile.texts[function.name];
+  return function.kind == FrameKind::kMarker &&
+         (name == kGarbageFrame || name == "<python ends>" ||
+          name == "<python starts>");
+}
+
 std::string headline(const Profile& profile, const ProfileSummary& summary,
                      const std::vector<OtherThread>& others) {
   if (summary.spent.samples == 0)
@@ -188,12 +226,17 @@ std::string headline(const Profile& profile, const ProfileSummary& summary,
                   : others.empty() ? "thread time"
                                    : "the main thread's time",
                   summary.spent.samples);
-  if (!summary.functions.empty()) {
-    const FunctionTime& top = summary.functions.front();
-    text += fmt::format("; {} in {}", share(top.self.ns, summary.spent.ns),
-                        escape_for_terminal(profile.texts[top.name]));
-    if (const std::string where = place(profile, top); !where.empty())
+  // The first row, and what the program itself spends most on.
+  for (std::string_view between = "; ";
+       const FunctionTime& row : summary.functions) {
+    text +=
+        fmt::format("{}{} in {}", between, share(row.self.ns, summary.spent.ns),
+                    escape_for_terminal(profile.texts[row.name]));
+    if (const std::string where = place(profile, row); !where.empty())
       text += fmt::format(" ({})", where);
+    if (!is_interpreters(profile, row))
+      break;
+    between = ", ";
   }
   return text;
 }
