@@ -11,6 +11,8 @@ namespace {
 
 class Pieces {
  public:
+  explicit Pieces(PieceRoom& slots) : slots_(slots) {}
+
   // False if nobody wants more.
   bool put(Bytes piece) {
     std::unique_lock lock(mutex_);
@@ -53,10 +55,10 @@ class Pieces {
   }
 
  private:
-  static constexpr std::size_t kRoom = 4;
+  static constexpr std::size_t kRoom = std::tuple_size_v<PieceRoom>;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<std::vector<std::byte>, kRoom> slots_;
+  PieceRoom& slots_;
   std::size_t first_ = 0;
   std::size_t filled_ = 0;
   bool ended_ = false;
@@ -66,8 +68,8 @@ class Pieces {
 }  // namespace
 
 Result<> overlap(const std::function<Result<>(const PieceSink& sink)>& produce,
-                 const PieceSink& consume) {
-  Pieces pieces;
+                 const PieceSink& consume, PieceRoom& room) {
+  Pieces pieces(room);
   Result<> produced;
   Result<> consumed;
   {

@@ -3,13 +3,12 @@
 #include <vector>
 
 #include "checkpoint/tensor/sha256.h"
-#include "checkpoint/writing/pipeline.h"
 #include "checkpoint/writing/rounding.h"
 
 namespace postflight {
 namespace {
 
-constexpr std::size_t kWrittenPiece = 4 << 20;
+constexpr std::size_t kWrittenPiece = 1 << 20;
 constexpr std::uint64_t kWorthAThread = 4 << 20;
 
 }  // namespace
@@ -42,7 +41,7 @@ Result<> TensorStream::write(const OutputTensor& output, const ByteSink& sink) {
   if (output.tensor->bytes() < kWorthAThread)
     TRY(produce(consume));
   else
-    TRY(overlap(produce, consume));
+    TRY(overlap(produce, consume, room_));
   if (options_.verify)
     digests_[output.node] = sha.digest();
   return {};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint/writing/output_plan.h"
+#include "checkpoint/writing/pipeline.h"
 
 namespace postflight {
 
@@ -29,6 +30,7 @@ class TensorStream {
   TensorReader reader_;
   const OutputOptions& options_;
   std::map<std::uint32_t, std::string> digests_;
+  PieceRoom room_;
 };
 
 // Each writes the files of one format. `folder` is where they go; the one file
