@@ -24,6 +24,7 @@ struct MadeEntry {
   std::int64_t started = 0;
   std::int64_t completed = 0;
   std::int64_t timeout_ms = 600'000;
+  std::int64_t output_size = 0;  // 0: as large as the input
 };
 
 // Puts small jobs together without any files.
@@ -81,6 +82,10 @@ class JobMaker {
       const std::vector<std::int64_t> sizes = {1, made.size};
       const std::vector<TextId> dtypes = {text(made.dtype)};
       call.inputs = call.outputs = job_.tables.add_sizes(sizes);
+      if (made.output_size != 0) {
+        const std::vector<std::int64_t> outputs = {1, made.output_size};
+        call.outputs = job_.tables.add_sizes(outputs);
+      }
       call.input_dtypes = call.output_dtypes = job_.tables.add_dtypes(dtypes);
     }
     call.timeout_ms = made.timeout_ms;

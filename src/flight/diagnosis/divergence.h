@@ -16,6 +16,9 @@ struct Divergence {
   // How many operations the minority skipped (if negative: added), so that its
   // later operations match those of the others again; 0 if they do not.
   int skipped = 0;
+  // The suspects follow from the group's other operations, not from these
+  // calls.
+  bool inferred = false;
 };
 
 // Examines all recorded operations, completed or not: mismatched operations can

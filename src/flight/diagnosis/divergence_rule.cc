@@ -120,10 +120,11 @@ std::optional<Verdict> blame_divergence(const Case& facts) {
       facts.job.operation(facts.job.tables.call(found.majority_call)).name;
   verdict.sequence = first->sequence;
   const std::size_t members = facts.matching.lanes(first->group).size();
-  verdict.confidence = !found.decided ? Confidence::kPossible
-                       : found.suspects.size() * 3 <= members
-                           ? Confidence::kCertain
-                           : Confidence::kLikely;
+  verdict.confidence =
+      !found.decided ? Confidence::kPossible
+      : !first->inferred && found.suspects.size() * 3 <= members
+          ? Confidence::kCertain
+          : Confidence::kLikely;
   verdict.summary = fmt::format(
       "{} {} {} #{} of {}", Case::ranks_text(found.suspects), found.text,
       verdict.operation, first->sequence, facts.group_text(first->group));

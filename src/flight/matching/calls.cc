@@ -406,51 +406,53 @@ std::optional<Disagreement> Calls::compare_exchanged(
   return found;
 }
 
+Calls::Part Calls::part_of(CallId id, std::size_t members) const {
+  const auto count = static_cast<std::int64_t>(members);
+  const Call& call = job_.tables.call(id);
+  const std::size_t tensors = std::max(job_.tables.shapes(call.inputs).size(),
+                                       job_.tables.shapes(call.outputs).size());
+  const std::int64_t in = input_numel(id);
+  const std::int64_t out = output_numel(id);
+  const std::int64_t less = std::min(in, out);
+  const std::int64_t more = std::max(in, out);
+  const bool list = members > 1 && tensors == members;
+  if (less == 0)
+    return {list && more % count == 0 ? more / count : more, list};
+  return {less,
+          list || (members > 1 && more / count == less && more % count == 0)};
+}
+
+bool Calls::is_root(CallId id, std::size_t members) const {
+  const OperationKind kind = operation(id).kind;
+  return (kind == OperationKind::kGather || kind == OperationKind::kScatter) &&
+         part_of(id, members).root;
+}
+
 std::optional<Disagreement> Calls::compare_rooted(
     std::span<const Passed> passed, std::size_t members) const {
-  const auto count = static_cast<std::int64_t>(members);
-  // A rank's own part is its smaller side; the root's other side has the parts
-  // of all.
-  struct Part {
-    std::int64_t own = 0;  // 0 if nothing is recorded
-    bool root = false;
-  };
-  const auto part_of = [&](CallId id) -> Part {
-    const Call& call = job_.tables.call(id);
-    const std::size_t tensors =
-        std::max(job_.tables.shapes(call.inputs).size(),
-                 job_.tables.shapes(call.outputs).size());
-    const std::int64_t in = input_numel(id);
-    const std::int64_t out = output_numel(id);
-    const std::int64_t less = std::min(in, out);
-    const std::int64_t more = std::max(in, out);
-    const bool list = members > 1 && tensors == members;
-    if (less == 0)
-      return {list && more % count == 0 ? more / count : more, list};
-    return {less,
-            list || (members > 1 && more / count == less && more % count == 0)};
-  };
   std::vector<Passed> roots;
   Vote<std::int64_t> vote;
   for (const Passed& one : passed) {
-    const Part part = part_of(one.call);
+    const Part part = part_of(one.call, members);
     if (part.root)
       roots.push_back(one);
     if (part.own > 0)
       vote.cast(part.own, one);
   }
-  // The first rank is the usual root; a second one is wrong.
+  // Which of them should be the root is not told by their calls.
   if (roots.size() > 1) {
     Disagreement found;
     found.difference = Difference::kSizes;
-    found.decided = roots.size() == 2;
+    found.decided = false;
     found.majority_call = roots[0].call;
     found.minority_call = roots[1].call;
-    found.text = "took itself for the root of";
+    found.text = "took themselves for the root of";
     for (std::size_t i = 1; i < roots.size(); ++i)
       found.differing.push_back(roots[i].rank);
     std::ranges::sort(found.differing);
     found.suspects = found.differing;
+    found.suspects.push_back(roots[0].rank);
+    std::ranges::sort(found.suspects);
     return found;
   }
   if (vote.unanimous())
@@ -460,7 +462,9 @@ std::optional<Disagreement> Calls::compare_rooted(
   if (found.differing.size() == 1 && roots.empty()) {
     const auto odd =
         std::ranges::find(passed, found.differing[0], &Passed::rank);
-    if (part_of(odd->call).own == saturating(__int128{vote.winner()} * count))
+    if (part_of(odd->call, members).own ==
+        saturating(__int128{vote.winner()} *
+                   static_cast<std::int64_t>(members)))
       return std::nullopt;
   }
   found.text = size_text(found);

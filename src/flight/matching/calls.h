@@ -79,6 +79,10 @@ class Calls {
   // own sizes contradict each other.
   bool is_suspicious(CallId id) const { return suspicious_[id.value] != 0; }
 
+  // Whether the caller of a scatter or gather takes itself for its root: it
+  // passes the parts of all members.
+  bool is_root(CallId id, std::size_t members) const;
+
   // Compares what the ranks of a group called under one number. `members` is
   // the size of the group.
   std::optional<Disagreement> compare(std::span<const Passed> passed,
@@ -92,6 +96,14 @@ class Calls {
   std::int64_t output_numel(CallId id) const;
 
  private:
+  // What a rank passes to a scatter or gather: its own part is the smaller
+  // side, and the root's other side has the parts of all.
+  struct Part {
+    std::int64_t own = 0;  // 0 if nothing is recorded
+    bool root = false;
+  };
+
+  Part part_of(CallId id, std::size_t members) const;
   std::optional<Disagreement> compare_types(std::span<const Passed>) const;
   std::optional<Disagreement> compare_sizes(std::span<const Passed>,
                                             std::size_t members) const;

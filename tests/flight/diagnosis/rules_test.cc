@@ -345,6 +345,43 @@ TEST(Rules, OfTwoEitherMayBeWrong) {
   EXPECT_THAT(finding_kinds(job), Contains("undecided"));
 }
 
+// Gathers of four ranks; in the last one, `other` is a root, too.
+Job with_two_roots(const std::vector<int>& roots, int other) {
+  JobMaker maker;
+  maker.group("0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<MadeEntry> entries;
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      const auto number = static_cast<std::int64_t>(i + 1);
+      const bool last = i + 1 == roots.size();
+      MadeEntry entry =
+          last ? waiting(number, 0, number * kSecond) : done(number);
+      entry.name = "nccl:gather";
+      if (rank == roots[i] || (last && rank == other))
+        entry.output_size = 4 * entry.size;
+      entries.push_back(entry);
+    }
+    maker.rank(rank, entries);
+  }
+  return maker.job();
+}
+
+TEST(Rules, OfTwoRootsTheOneOutOfTurnIsWrong) {
+  EXPECT_EQ(verdict_text(with_two_roots({1, 1, 1, 1}, 0)),
+            "size_mismatch 0 likely");
+  EXPECT_EQ(verdict_text(with_two_roots({0, 1, 2, 3}, 0)),
+            "size_mismatch 0 likely");
+  EXPECT_EQ(verdict_text(with_two_roots({3, 2, 1, 0}, 2)),
+            "size_mismatch 2 likely");
+}
+
+TEST(Rules, OfTwoRootsWithoutATurnEitherMayBeWrong) {
+  EXPECT_EQ(verdict_text(with_two_roots({0, 1, 1, 3}, 0)),
+            "size_mismatch 0,3 possible");
+  EXPECT_EQ(verdict_text(with_two_roots({0, 3}, 0)),
+            "size_mismatch 0,3 possible");
+}
+
 // Rank 2 leaves out #2, so that its #2 is what the others call #3.
 TEST(Rules, ASkippedOperationIsToldFromAWrongOne) {
   const std::vector<std::int64_t> sizes = {4, 8, 16, 32, 64, 128};

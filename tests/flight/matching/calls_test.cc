@@ -131,7 +131,7 @@ TEST(Calls, OnlyTheRootOfAScatterHasAllParts) {
   EXPECT_EQ(difference_of({{gloo, {{5}, {5}, {5}}, {{5}}},
                            {gloo, {}, {{5}}},
                            {gloo, {{5}, {5}, {5}}, {{5}}}}),
-            "sizes of 2");
+            "sizes of 0 2 undecided");
 }
 
 }  // namespace
