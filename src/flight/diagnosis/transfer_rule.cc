@@ -5,14 +5,13 @@
 // Which side is wrong shows where the channel's other transfers are all alike:
 // the one that differs from those. Otherwise both are named.
 //
-// What fools it: a channel that carries several shapes by turns, on which one
-// side's ring has been overwritten at another place, or whose other side dumped
+// What fools it: a channel that carries several shapes by turns, of which it is
+// not known how many transfers a ring has lost, or whose other side dumped
 // earlier, so that the wrong two are compared. Pairs are then left alone.
 #include <algorithm>
 
 #include "flight/diagnosis/evidence.h"
 #include "flight/diagnosis/rules.h"
-#include "flight/matching/entry_role.h"
 
 namespace postflight {
 namespace {
@@ -80,9 +79,7 @@ std::optional<UnequalPair> unequal_in(const Case& facts,
       !facts.matching.calls().compare({channel.source, *sends},
                                       {channel.destination, *receives});
   if (!alike)
-    return ring_has_wrapped(dump_at(facts, pair.send)) ||
-                   ring_has_wrapped(dump_at(facts, pair.receive)) ||
-                   facts.motion.early_count > 0
+    return !channel.exact || facts.motion.early_count > 0
                ? std::nullopt
                : std::optional(std::move(pair));
   const Calls& calls = facts.matching.calls();

@@ -42,6 +42,7 @@ struct Channel {
   std::size_t receives_done = 0;
   // Send i meets receive i - shift.
   std::ptrdiff_t shift = 0;
+  bool exact = false;  // not only aligned at what is done
 };
 
 // Finds the other side of each transfer; they are given for each of Job::ranks.

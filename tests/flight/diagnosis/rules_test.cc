@@ -519,6 +519,33 @@ TEST(Rules, ABatchWithATransferTooFewIsNoStuckNetwork) {
   EXPECT_EQ(judge(), "p2p_unmatched 0-1 possible");
 }
 
+// Batches of four ranks in a ring, of which the dumps hold the last ones. In an
+// earlier one, rank 3 left out what it should have sent to rank 0, which now
+// waits for one transfer more; all others have done their part of the step.
+TEST(Rules, ABatchWaitsForTheRankThatLeftATransferOut) {
+  constexpr std::int64_t kFirst = 100;
+  constexpr std::int64_t kLast = 110;
+  JobMaker maker;
+  maker.group("0", {0, 1, 2, 3}).group("1", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<MadeEntry> entries;
+    const State last = rank == 0 ? kWaiting : kDone;
+    for (std::int64_t number = kFirst; number <= kLast; ++number) {
+      const State state = number == kLast ? last : kDone;
+      const std::int64_t created = number * kSecond;
+      for (const std::string& name :
+           {fmt::format("nccl:send {}->{}", rank, (rank + 1) % 4),
+            fmt::format("nccl:recv {}<-{}", rank, (rank + 3) % 4)})
+        entries.push_back(message(name, kWaiting, number, created));
+      entries.push_back(message("nccl:coalesced", state, number, created));
+    }
+    entries.back().retired = true;  // on rank 0 the watchdog gave up
+    entries.push_back(waiting(1, 1, (kLast + 1) * kSecond));
+    maker.rank(rank, entries, 3 * (kFirst - 1) - (rank == 3 ? 1 : 0));
+  }
+  EXPECT_EQ(verdict_text(maker.job()), "p2p_unmatched 3 likely");
+}
+
 // Each rank is somewhere else, and all are ahead of rank 0.
 TEST(Rules, AGroupInMorePlacesThanAreComparedStillNamesWhoIsBehind) {
   constexpr int kRanks = 1500;
