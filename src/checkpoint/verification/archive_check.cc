@@ -8,6 +8,7 @@
 
 #include "base/worker_pool.h"
 #include "checkpoint/tensor/storage_reader.h"
+#include "checkpoint/verification/record_names.h"
 #include "checkpoint/verification/verification.h"
 #include "checkpoint/zip/crc32.h"
 #include "checkpoint/zip/format.h"
@@ -110,27 +111,25 @@ class ArchiveCheck {
     if (!contents)
       return;
     const std::string_view stated = as_text(contents->bytes());
-    const auto combine = [](std::uint64_t seed, std::uint64_t value) {
-      return seed ^ (value + 0x9e3779b9 + (seed << 6) + (seed >> 2));
-    };
-    // torch iterates over an unordered_set of libstdc++.
-    std::unordered_set<std::string> names;
+    std::vector<std::string> names;
     std::uint64_t crcs = 0;
     bool any_crc = false;
     for (const ZipEntry& one : zip_.entries()) {
       if (&one == entry)
         continue;
-      names.insert(std::string(
-          one.name.substr(std::min(root->size() + 1, one.name.size()))));
+      names.emplace_back(
+          one.name.substr(std::min(root->size() + 1, one.name.size())));
       if (one.size == 0)
         continue;
-      crcs = combine(crcs, one.crc32);
+      crcs = hash_joined(crcs, one.crc32);
       any_crc |= one.crc32 != 0;
     }
-    std::uint64_t hash = 0;
-    for (const std::string& name : names)
-      hash = combine(hash, std::hash<std::string>()(name));
-    if (stated.substr(0, 20) != fmt::format("{:020}", hash))
+    const auto is_of = [&](CppLibrary library) {
+      return stated.substr(0, 20) ==
+             fmt::format("{:020}", hash_of_names(names, library));
+    };
+    using enum CppLibrary;
+    if (!is_of(kLibstdcxx) && !is_of(kLibcxx) && !is_of(kMsvc))
       result_.report("serialization_id_names", Severity::kWarning,
                      "its records are not those it was written with: one was "
                      "added, removed or renamed",
