@@ -1,7 +1,6 @@
 #include "pickle/audit/effect.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <span>
 
@@ -24,6 +23,11 @@ constexpr std::string_view kAnyClass =
     "makes an object of whatever class it is given";
 constexpr std::string_view kOddDtype =
     "has a state that NumPy never writes and would believe";
+
+// numpy.ndarray(shape, dtype, buffer, offset) takes bytes for addresses of
+// objects, and reads before them.
+constexpr std::string_view kOverBytes = "is an array over memory of its choice";
+constexpr std::size_t kBeforeBuffer = 2;
 
 // Calls that keep a call that keeps a call ….
 constexpr int kDeepest = 8;
@@ -53,32 +57,22 @@ bool is_private(std::string_view dotted) {
   return dotted.starts_with('_') || dotted.find("._") != dotted.npos;
 }
 
-// Names as members of enumerations have them, and methods do not.
+// Names as members of enumerations have them, and methods do not: TLSv1_2.
 bool is_constant_name(std::string_view name) {
-  return !name.empty() && name[0] >= 'A' && name[0] <= 'Z' &&
-         std::ranges::all_of(name, [](char c) {
-           return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
-         });
+  bool is_constant = !name.empty() && name[0] >= 'A' && name[0] <= 'Z';
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_version =
+        name[i] == 'v' && i + 1 < name.size() && is_digit(name[i + 1]);
+    is_constant =
+        is_constant && ((name[i] >= 'A' && name[i] <= 'Z') ||
+                        is_digit(name[i]) || name[i] == '_' || is_version);
+  }
+  return is_constant;
 }
 
-struct ClassName {
-  std::string_view module;
-  std::string_view name;
-};
-
-constexpr std::array kEnumerations = {
-    ClassName{"re", "RegexFlag"},      ClassName{"uuid", "SafeUUID"},
-    ClassName{"http", "HTTPStatus"},   ClassName{"http", "HTTPMethod"},
-    ClassName{"signal", "Signals"},    ClassName{"signal", "Handlers"},
-    ClassName{"signal", "Sigmasks"},   ClassName{"socket", "AddressFamily"},
-    ClassName{"socket", "SocketKind"}, ClassName{"inspect", "_ParameterKind"},
-    ClassName{"enum", "FlagBoundary"}, ClassName{"enum", "EnumCheck"},
-};
-
 bool is_enumeration(const Global& global) {
-  return std::ranges::any_of(kEnumerations, [&](const ClassName& known) {
-    return known.module == global.module && known.name == global.name;
-  });
+  const KnownName* const known = known_name(global.module, global.name);
+  return known != nullptr && known->is_enumeration;
 }
 
 // getattr(name, 'attribute') as one dotted name, which is how picklers before
@@ -300,7 +294,7 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
       if (arguments.empty())
         return worst;
       Outcome outcome = when_called(arguments[0], depth);
-      outcome.shared = true;
+      outcome.shared = known.shared;
       return outcome;
     }
     // It makes something new of what the call returns.
@@ -316,7 +310,7 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
       if (called.trust == Trust::kDangerous)
         return {called.trust, called.reason};
       return {called.trust == Trust::kTorch && called.rule == Rule::kNone &&
-                      arguments[0].global().module == "torch._utils"
+                      arguments[0].global().name.starts_with("_rebuild_")
                   ? Trust::kTorch
                   : Trust::kUnknown,
               {}};
@@ -352,6 +346,10 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
               {},
               true};
     case Rule::kMakesFirst:
+      if (arguments.size() > 1 + kBeforeBuffer &&
+          arguments[0].is(Kind::kGlobal) &&
+          judge_name(arguments[0].global()).rule == Rule::kStateless)
+        return {Trust::kUnknown, kOverBytes};
       return arguments.empty() ? worst : makes(arguments.first(1));
     case Rule::kMakesFirstTwo:
       return arguments.size() < 2 ? worst : makes(arguments.first(2));
@@ -364,7 +362,9 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
                  : makes(arguments.first(classes));
     }
     case Rule::kStateless:
-      return object.state_count == 0 ? Outcome{Trust::kPlain, {}} : worst;
+      return object.state_count == 0 && arguments.size() <= kBeforeBuffer
+                 ? Outcome{Trust::kPlain, {}}
+                 : Outcome{Trust::kUnknown, kOverBytes};
     case Rule::kAttributes:
       return std::ranges::any_of(arguments,
                                  [](const Value& attributes) {
@@ -373,8 +373,8 @@ EffectJudge::Outcome EffectJudge::apply(const Judgement& known,
                  ? Outcome{Trust::kUnknown, kReplacesMethod}
                  : Outcome{Trust::kPlain, {}};
     case Rule::kBare:
-      return object.making == Making::kNew && arguments.empty()
-                 ? Outcome{Trust::kPlain, {}}
+      return arguments.empty()
+                 ? Outcome{std::min(known.trust, Trust::kTorch), {}}
                  : worst;
     case Rule::kNamesCodec: {
       const auto codec =
@@ -404,11 +404,11 @@ EffectJudge::Outcome EffectJudge::makes(std::span<const Value> classes) const {
     if (!made.is(Kind::kGlobal))
       return {Trust::kUnknown, kAnyClass};
     const Judgement known = judge_name(made.global());
-    const Trust trust = known.rule == Rule::kNone ||
-                                known.rule == Rule::kStateless ||
-                                known.rule == Rule::kAttributes
-                            ? known.trust
-                            : std::max(known.trust, Trust::kUnknown);
+    const Trust trust =
+        known.rule == Rule::kNone || known.rule == Rule::kStateless ||
+                known.rule == Rule::kBare || known.rule == Rule::kAttributes
+            ? known.trust
+            : std::max(known.trust, Trust::kUnknown);
     if (trust > outcome.trust)
       outcome = {trust, known.reason};
   }

@@ -11,8 +11,8 @@ constexpr std::size_t kLongestModule = 100;
 
 struct Table {
   Table() {
-    for (const auto rows :
-         {standard_names(), dangerous_names(), torch_names(), package_names()})
+    for (const auto rows : {standard_names(), standard_types(),
+                            dangerous_names(), torch_names(), package_names()})
       for (const NameRow& row : rows)
         (row.names == kEveryName ? everything : named)[row.module].push_back(
             &row);

@@ -54,6 +54,8 @@ struct KnownName {
   std::string_view effect;  // what a call does, for kDangerous
   // A call may return what others have, too: to change that changes more.
   bool shared = false;
+  // A class whose members are attributes with names in capitals.
+  bool is_enumeration = false;
 };
 
 struct NameRow {
@@ -66,6 +68,7 @@ constexpr std::string_view kEveryName = "*";
 
 // The rows, one file for each.
 std::span<const NameRow> standard_names();   // Python's library
+std::span<const NameRow> standard_types();   // more of its plain types
 std::span<const NameRow> dangerous_names();  // what else is in it
 std::span<const NameRow> torch_names();
 std::span<const NameRow> package_names();  // numpy and others
@@ -84,6 +87,8 @@ inline constexpr KnownName kPlain{Trust::kPlain, Rule::kNone, {}};
 // Returns something that is not new: one of its arguments, a class, or a value
 // that the whole process shares.
 inline constexpr KnownName kPlainShared{Trust::kPlain, Rule::kNone, {}, true};
+inline constexpr KnownName kEnumeration{
+    Trust::kPlain, Rule::kNone, {}, true, true};
 inline constexpr KnownName kTorch{Trust::kTorch, Rule::kNone, {}};
 
 inline constexpr KnownName kUnknown{};

@@ -7,6 +7,13 @@ namespace {
 
 using namespace known;
 
+// What the function returns, which may be anything.
+constexpr KnownName kReduces{Trust::kDangerous, Rule::kCallsFirst,
+                             "calls the function that it is given", true};
+
+// Plain values if they are made without calling their constructors.
+constexpr KnownName kBare{Trust::kPlain, Rule::kBare, {}};
+
 constexpr std::array kStandardNames = {
     NameRow{
         "builtins",
@@ -40,6 +47,19 @@ constexpr std::array kStandardNames = {
         "UnicodeTranslateError UnicodeWarning UserWarning ValueError Warning "
         "WindowsError ZeroDivisionError",
         kPlain},
+    NameRow{"builtins",
+            "str.capitalize str.casefold str.center str.count str.endswith "
+            "str.expandtabs str.find str.index str.isalnum str.isalpha "
+            "str.isascii str.isdecimal str.isdigit str.isidentifier "
+            "str.islower str.isnumeric str.isprintable str.isspace "
+            "str.istitle str.isupper str.join str.ljust str.lower str.lstrip "
+            "str.maketrans str.partition str.removeprefix str.removesuffix "
+            "str.replace str.rfind str.rindex str.rjust str.rpartition "
+            "str.rsplit str.rstrip str.split str.splitlines str.startswith "
+            "str.strip str.swapcase str.title str.translate str.upper "
+            "str.zfill bytes.fromhex bytes.hex dict.fromkeys float.fromhex "
+            "float.hex int.bit_length int.from_bytes",
+            kPlainShared},
     NameRow{"builtins", "eval exec execfile compile", kEvaluates},
     NameRow{"builtins", "getattr",
             does("reaches any function by its name", Rule::kAttribute)},
@@ -48,8 +68,9 @@ constexpr std::array kStandardNames = {
             "super __build_class__ __loader__ __spec__ __dict__",
             kReaches},
     NameRow{"builtins", "apply", kCalls},
-    NameRow{"builtins", "map filter reduce",
+    NameRow{"builtins", "map filter",
             does("calls the function that it is given", Rule::kCallsFirst)},
+    NameRow{"builtins", "reduce", kReduces},
     NameRow{"builtins", "open file input raw_input breakpoint help",
             kTouchesFiles},
     NameRow{"builtins", "exit quit copyright credits license", kProcess},
@@ -94,10 +115,8 @@ constexpr std::array kStandardNames = {
     NameRow{"itertools", "accumulate groupby", depends(Rule::kCallsSecond)},
     NameRow{"functools", "partial", depends(Rule::kPartial)},
     NameRow{"_functools", "partial", depends(Rule::kPartial)},
-    NameRow{"functools", "reduce",
-            does("calls the function that it is given", Rule::kCallsFirst)},
-    NameRow{"_functools", "reduce",
-            does("calls the function that it is given", Rule::kCallsFirst)},
+    NameRow{"functools", "reduce", kReduces},
+    NameRow{"_functools", "reduce", kReduces},
     NameRow{"functools",
             "partialmethod singledispatch singledispatchmethod lru_cache cache "
             "cached_property cmp_to_key wraps update_wrapper total_ordering",
@@ -143,8 +162,20 @@ constexpr std::array kStandardNames = {
         "MappingView KeysView ItemsView ValuesView Sequence MutableSequence "
         "ByteString Buffer",
         kPlainShared},
-    NameRow{"math", kEveryName, kPlainShared},
-    NameRow{"cmath", kEveryName, kPlainShared},
+    NameRow{"math",
+            "acos acosh asin asinh atan atan2 atanh cbrt ceil comb "
+            "copysign cos cosh degrees dist e erf erfc exp exp2 expm1 "
+            "fabs factorial floor fma fmod frexp fsum gamma gcd hypot "
+            "inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma log "
+            "log10 log1p log2 modf nan nextafter perm pi pow prod "
+            "radians remainder sin sinh sqrt sumprod tan tanh tau trunc "
+            "ulp",
+            kPlainShared},
+    NameRow{"cmath",
+            "acos acosh asin asinh atan atanh cos cosh e exp inf infj "
+            "isclose isfinite isinf isnan log log10 nan nanj phase pi "
+            "polar rect sin sinh sqrt tan tanh tau",
+            kPlainShared},
     NameRow{"_hashlib",
             "openssl_md5 openssl_sha1 openssl_sha224 openssl_sha256 "
             "openssl_sha384 openssl_sha512",
@@ -173,20 +204,20 @@ constexpr std::array kStandardNames = {
     NameRow{"fractions", "Fraction", kPlain},
     NameRow{"statistics", "NormalDist StatisticsError", kPlain},
     NameRow{"uuid", "UUID", kPlain},
-    NameRow{"uuid", "SafeUUID", kPlainShared},
+    NameRow{"uuid", "", kPlainShared},
     NameRow{"array", "array ArrayType", kPlain},
     NameRow{"array", "_array_reconstructor", depends(Rule::kMakesFirst)},
     NameRow{"argparse", "Namespace ArgumentError ArgumentTypeError", kPlain},
     NameRow{"optparse", "Values", {Trust::kPlain, Rule::kAttributes, {}}},
     NameRow{"re", "_compile compile", kPlainShared},
-    NameRow{"re", "RegexFlag Pattern Match", kPlainShared},
+    NameRow{"re", "Pattern Match", kPlainShared},
     NameRow{"re", "error PatternError", kPlain},
     // Called with names, Enum and its like make a class of any methods.
-    NameRow{"enum", "auto FlagBoundary EnumCheck", kPlainShared},
+    NameRow{"enum", "auto ", kPlainShared},
     NameRow{"dataclasses",
-            "_MISSING_TYPE _HAS_DEFAULT_FACTORY_CLASS _KW_ONLY_TYPE "
-            "FrozenInstanceError InitVar",
+            "_MISSING_TYPE _HAS_DEFAULT_FACTORY_CLASS _KW_ONLY_TYPE InitVar",
             kPlainShared},
+    NameRow{"dataclasses", "FrozenInstanceError", kPlain},
     NameRow{"dataclasses", "make_dataclass dataclass _create_fn", kEvaluates},
     NameRow{"random", "Random SystemRandom", kPlain},
     NameRow{"_random", "Random", kPlain},
@@ -202,10 +233,30 @@ constexpr std::array kStandardNames = {
     NameRow{"string", "Template", kPlain},
     NameRow{"textwrap", "TextWrapper", kPlain},
     NameRow{"logging", "getLogger", kPlainShared},
-    NameRow{"logging", "LogRecord Formatter", kPlain},
+    NameRow{"logging",
+            "LogRecord Formatter PercentStyle StrFormatStyle "
+            "StringTemplateStyle",
+            kPlain},
+    NameRow{"json.encoder", "JSONEncoder", kBare},
+    NameRow{"json.decoder", "JSONDecoder", kBare},
+    NameRow{"csv", "Dialect excel excel_tab unix_dialect", kPlain},
+    NameRow{"reprlib", "Repr", kBare},
+    NameRow{"pprint", "PrettyPrinter", kBare},
+    NameRow{"plistlib", "UID", kPlain},
+    NameRow{"zipfile", "ZipInfo", kBare},
+    NameRow{"tarfile", "TarInfo", kBare},
+    NameRow{"email.message", "Message EmailMessage", kBare},
+    NameRow{"email._policybase", "Compat32 Policy", kBare},
+    NameRow{"email.policy", "EmailPolicy", kBare},
+    NameRow{"email.charset", "Charset", kBare},
+    NameRow{"configparser",
+            "ConfigParser RawConfigParser SafeConfigParser SectionProxy "
+            "BasicInterpolation ExtendedInterpolation Interpolation "
+            "LegacyInterpolation ConverterMapping",
+            kBare},
     NameRow{"xml.etree.ElementTree", "Element QName ParseError", kPlain},
     NameRow{"xml.etree.cElementTree", "Element", kPlain},
-    NameRow{"http", "HTTPStatus HTTPMethod", kPlainShared},
+    NameRow{"http", "", kPlainShared},
     NameRow{"http.cookies", "SimpleCookie Morsel CookieError", kPlain},
     NameRow{"urllib.parse",
             "ParseResult ParseResultBytes SplitResult SplitResultBytes "
@@ -221,7 +272,7 @@ constexpr std::array kStandardNames = {
         "DuplicateSectionError InterpolationError MissingSectionHeaderError",
         kPlain},
     NameRow{"socket",
-            "AddressFamily SocketKind AF_INET AF_INET6 AF_UNIX AF_UNSPEC "
+            "AF_INET AF_INET6 AF_UNIX AF_UNSPEC "
             "AF_PACKET AF_NETLINK SOCK_STREAM SOCK_DGRAM SOCK_RAW SOCK_RDM "
             "SOCK_SEQPACKET",
             kPlainShared},
@@ -231,7 +282,7 @@ constexpr std::array kStandardNames = {
             "SSLWantWriteError SSLSyscallError CertificateError",
             kPlain},
     NameRow{"signal",
-            "Signals Handlers Sigmasks SIGABRT SIGALRM SIGBUS SIGCHLD SIGCONT "
+            "SIGABRT SIGALRM SIGBUS SIGCHLD SIGCONT "
             "SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGKILL SIGPIPE SIGPOLL SIGPROF "
             "SIGPWR SIGQUIT SIGRTMAX SIGRTMIN SIGSEGV SIGSTKFLT SIGSTOP SIGSYS "
             "SIGTERM SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2 "
@@ -283,14 +334,23 @@ constexpr std::array kStandardNames = {
     NameRow{"_pickle", "PickleBuffer PickleError PicklingError UnpicklingError",
             kPlain},
     // Its constructor reads the line from the file.
-    NameRow{"traceback", "FrameSummary", depends(Rule::kBare)},
+    NameRow{"traceback", "FrameSummary", kBare},
     NameRow{"traceback", "StackSummary", kPlain},
     NameRow{"inspect", "Signature Parameter FullArgSpec ArgSpec", kPlain},
-    NameRow{"inspect", "_ParameterKind _empty", kPlainShared},
+    NameRow{"inspect", "_empty", kPlainShared},
     NameRow{"tokenize", "TokenInfo", kPlain},
     NameRow{"difflib", "Match", kPlain},
     NameRow{"graphlib", "TopologicalSorter _NodeInfo CycleError", kPlain},
+    // It runs a program when its last field is read.
     NameRow{"platform", "uname_result", kUnknown},
+    NameRow{"re", "RegexFlag", kEnumeration},
+    NameRow{"uuid", "SafeUUID", kEnumeration},
+    NameRow{"http", "HTTPStatus HTTPMethod", kEnumeration},
+    NameRow{"signal", "Signals Handlers Sigmasks", kEnumeration},
+    NameRow{"socket", "AddressFamily SocketKind", kEnumeration},
+    NameRow{"inspect", "_ParameterKind", kEnumeration},
+    NameRow{"enum", "FlagBoundary EnumCheck", kEnumeration},
+    NameRow{"platform", "AndroidVer IOSVersionInfo", kPlain},
 };
 
 }  // namespace

@@ -7,6 +7,10 @@ namespace {
 
 using namespace known;
 
+// Plain records when they are unpickled; their constructors set up groups of
+// processes.
+constexpr KnownName kRecord{Trust::kTorch, Rule::kBare, {}};
+
 constexpr std::array kTorchNames = {
     NameRow{
         "torch",
@@ -102,7 +106,7 @@ constexpr std::array kTorchNames = {
     NameRow{"torch.distributed._mesh_layout", "_MeshLayout", kTorch},
     NameRow{"torch.distributed._shard.metadata", "ShardMetadata", kTorch},
     NameRow{"torch.distributed._shard.sharded_tensor.api", "ShardedTensor",
-            kTorch},
+            kRecord},
     NameRow{"torch.distributed._shard.sharded_tensor.metadata",
             "ShardedTensorMetadata TensorProperties MEM_FORMAT_ENCODING",
             kTorch},
@@ -118,9 +122,11 @@ constexpr std::array kTorchNames = {
             "StorageMeta TensorProperties TensorStorageMetadata "
             "_MEM_FORMAT_ENCODING",
             kTorch},
-    NameRow{"torch.distributed.device_mesh", "DeviceMesh _MeshLayout", kTorch},
-    NameRow{"torch.distributed.tensor",
-            "DTensor DeviceMesh Replicate Partial Shard", kTorch},
+    NameRow{"torch.distributed.device_mesh", "DeviceMesh", kRecord},
+    NameRow{"torch.distributed.device_mesh", "_MeshLayout", kTorch},
+    NameRow{"torch.distributed.tensor", "DeviceMesh", kRecord},
+    NameRow{"torch.distributed.tensor", "DTensor Replicate Partial Shard",
+            kTorch},
     NameRow{"torch.distributed.tensor._api", "DTensor", kTorch},
     NameRow{"torch.distributed.tensor._dtensor_spec",
             "DTensorSpec TensorMeta ShardOrderEntry", kTorch},

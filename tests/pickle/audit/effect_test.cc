@@ -29,6 +29,50 @@ TEST_P(Effects, AreThoseOfTheCallWithItsArguments) {
       << GetParam().assembly;
 }
 
+// Issue 16: by NumPy, bytes of the pickle as the addresses of objects.
+INSTANTIATE_TEST_SUITE_P(
+    Numpy, Effects,
+    testing::Values(
+        CallCase{"GLOBAL 'numpy' 'ndarray' BININT1 1 TUPLE1 GLOBAL 'numpy' "
+                 "'dtype' UNICODE 'O' TUPLE1 REDUCE SHORT_BINBYTES 'AAAAAAAA' "
+                 "TUPLE3 REDUCE STOP",
+                 "loading it would call numpy.ndarray, which is an array over "
+                 "memory of its choice"},
+        CallCase{"GLOBAL 'copyreg' '__newobj__' MARK GLOBAL 'numpy' 'ndarray' "
+                 "BININT1 1 TUPLE1 NONE SHORT_BINBYTES 'A' TUPLE REDUCE STOP",
+                 "loading it would call copyreg.__newobj__, which is an array "
+                 "over memory of its choice"},
+        CallCase{"GLOBAL 'numpy' 'ndarray' BININT1 1 TUPLE1 TUPLE1 REDUCE STOP",
+                 ""}));
+
+// A module's own attributes lead out of it; constructors of records do more
+// than unpickling does.
+INSTANTIATE_TEST_SUITE_P(
+    Names, Effects,
+    testing::Values(
+        CallCase{"UNICODE 'math' UNICODE '__loader__.load_module' STACK_GLOBAL "
+                 "UNICODE 'a' TUPLE1 REDUCE STOP",
+                 "loading it would call math.__loader__.load_module, which "
+                 "reaches any function by its name"},
+        CallCase{"GLOBAL 'math' 'sqrt' BININT1 4 TUPLE1 REDUCE STOP", ""},
+        CallCase{"GLOBAL 'torch.distributed.device_mesh' 'DeviceMesh' "
+                 "EMPTY_TUPLE NEWOBJ STOP",
+                 ""},
+        CallCase{"GLOBAL 'torch.distributed.device_mesh' 'DeviceMesh' UNICODE "
+                 "'cuda' EMPTY_LIST TUPLE2 REDUCE STOP",
+                 "loading it would call "
+                 "torch.distributed.device_mesh.DeviceMesh"},
+        CallCase{"GLOBAL 'itertools' 'dropwhile' GLOBAL 'builtins' 'bool' "
+                 "EMPTY_LIST TUPLE2 REDUCE BININT1 1 BUILD STOP",
+                 ""},
+        CallCase{"GLOBAL 'builtins' 'getattr' GLOBAL 'ssl' 'TLSVersion' "
+                 "UNICODE 'TLSv1_2' TUPLE2 REDUCE STOP",
+                 ""},
+        CallCase{"GLOBAL 'builtins' 'getattr' GLOBAL 'ssl' 'TLSVersion' "
+                 "UNICODE 'mro' TUPLE2 REDUCE STOP",
+                 "loading it would call builtins.getattr, which talks to the "
+                 "network"}));
+
 // An attribute of one plain value, called by another: each would run any method
 // of a path if a class could be made of attrgetters.
 INSTANTIATE_TEST_SUITE_P(
