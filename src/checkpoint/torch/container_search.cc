@@ -26,6 +26,7 @@
 #include "checkpoint/torch/old_tar_member.h"
 #include "checkpoint/torch/packing.h"
 #include "checkpoint/torch/pickle_probe.h"
+#include "checkpoint/torch/script_code.h"
 #include "checkpoint/torch/search_report.h"
 #include "checkpoint/zip/format.h"
 #include "checkpoint/zip/inflate.h"
@@ -125,6 +126,11 @@ bool ContainerSearch::examine_front(const Piece& piece) {
         found_.result.doubts.push_back(std::move(reason));
       }
     }
+    if (is_script_code(piece.name))
+      if (std::optional<Reason> harm = harm_of_script(bytes)) {
+        harm->where = piece.where;
+        found_.result.doubts.push_back(*std::move(harm));
+      }
     // An archive inside a tar's member is looked into there.
     const auto end = archive_at_end(bytes);
     if (end && !tar) {
@@ -258,6 +264,8 @@ void ContainerSearch::search_archive(const Piece& piece, Bytes archive,
     }
     search_entry(entry, *local, inside, torchs && is_storage_name(entry.name));
   }
+  for (const Extent& hidden : hidden_fields(archive, *directory))
+    search_stray(inside, hidden.offset, hidden.end());
   for (const Extent& stray : unclaimed_bytes(archive, *directory))
     search_stray(inside, stray.offset, stray.end());
 }
@@ -443,6 +451,13 @@ void ContainerSearch::search_tar(const Piece& piece) {
       listing.members, [](const TarMember& m) { return m.path == "storages"; });
   for (const TarMember& member : listing.members) {
     end = std::max(end, member.offset + member.size);
+    if (leaves_folder(member.path) ||
+        (member.kind == TarKind::kLink && leaves_folder(member.link)))
+      found_.doubt("unsafe_path",
+                   member.kind == TarKind::kLink
+                       ? "it is a link to outside of the archive's folder"
+                       : "its name leads out of the archive's folder",
+                   piece.entry(member.path).where);
     if (member.kind != TarKind::kFile || member.size == 0)
       continue;
     Piece inside = piece.entry(member.path);
@@ -497,7 +512,11 @@ void ContainerSearch::search_numpy(const Piece& piece) {
     if (objects.offset)
       *objects.offset += header->data;
     add_stream(objects, data, 0, false);
-  } else if (header->bytes && *header->bytes < data.size()) {
+  } else if (!header->bytes) {
+    found_.doubt("numpy_header",
+                 "its NumPy header has a dtype or shape that is not understood",
+                 piece.where);
+  } else if (*header->bytes < data.size()) {
     found_.doubt("unaccounted_bytes",
                  fmt::format("{} bytes follow its elements",
                              data.size() - *header->bytes),
@@ -550,17 +569,22 @@ bool ContainerSearch::search_compressed(const Piece& piece) {
   const Bytes front = as_bytes(inner.bytes);
   examine_bytes(std::vector<std::byte>(front.begin(), front.end()),
                 std::move(inside));
-  if (inner.damage && !zlib)
+  const bool found_something = !zlib ||
+                               found_.result.streams.size() > streams ||
+                               found_.result.doubts.size() > doubts ||
+                               found_.result.findings.size() > findings;
+  if (inner.damage && found_something)
     found_.doubt(
         "decompression",
         fmt::format("it was decompressed in part: {}", inner.damage->message()),
         piece.where);
-  return !zlib || found_.result.streams.size() > streams ||
-         found_.result.doubts.size() > doubts ||
-         found_.result.findings.size() > findings;
+  return found_something;
 }
 
 void ContainerSearch::search_seven_zip(const Piece& piece) {
+  if (const std::uint64_t end = seven_zip_end(piece.bytes);
+      end < piece.bytes.size())
+    search_stray(piece, end, piece.bytes.size());
   const Result<> read = read_seven_zip(
       piece.bytes, found_.allowance.inflated, [&](const ForeignMember& member) {
         Piece inside = piece.entry(member.name);

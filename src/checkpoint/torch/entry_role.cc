@@ -62,6 +62,19 @@ std::string PythonModules::doubt() const {
       sources > 1 ? fmt::format(" (and {} more such)", sources - 1) : "");
 }
 
+namespace {
+
+// How long the ending is that makes a name one of a Python module; 0: none is.
+std::size_t module_ending(std::string_view name) {
+  for (const std::string_view ending : {".py", ".pyc", ".pyo", ".pyw"})
+    if (name.size() >= ending.size() &&
+        lowered(name.substr(name.size() - ending.size())) == ending)
+      return ending.size();
+  return 0;
+}
+
+}  // namespace
+
 PythonModules python_modules(const ZipDirectory& directory) {
   PythonModules found;
   const std::string_view root = directory.root().value_or("");
@@ -69,7 +82,8 @@ PythonModules python_modules(const ZipDirectory& directory) {
       directory.find(fmt::format("{}/constants.pkl", root)) != nullptr;
   for (const ZipEntry& entry : directory.entries()) {
     std::string_view name = entry.name;
-    if (name.size() < 3 || lowered(name.substr(name.size() - 3)) != ".py")
+    const std::size_t ending = module_ending(name);
+    if (ending == 0)
       continue;
     if (!root.empty() && name.starts_with(root))
       name.remove_prefix(std::min(root.size() + 1, name.size()));
@@ -77,7 +91,7 @@ PythonModules python_modules(const ZipDirectory& directory) {
       continue;
     if (found.sources++ == 0)
       found.first = shown_entry(entry.name);
-    name.remove_suffix(std::min<std::size_t>(3, name.size()));
+    name.remove_suffix(std::min(ending, name.size()));
     std::string module(name);
     std::ranges::replace(module, '/', '.');
     if (module.ends_with(".__init__"))
@@ -85,6 +99,17 @@ PythonModules python_modules(const ZipDirectory& directory) {
     found.names.insert(std::move(module));
   }
   return found;
+}
+
+bool leaves_folder(std::string_view path) {
+  if (path.starts_with('/') || (path.size() > 1 && path[1] == ':'))
+    return true;
+  for (std::size_t at = path.find(".."); at != path.npos;
+       at = path.find("..", at + 2))
+    if ((at == 0 || path[at - 1] == '/') &&
+        (at + 2 == path.size() || path[at + 2] == '/'))
+      return true;
+  return false;
 }
 
 std::vector<EntryDoubt> entry_doubts(const ZipEntry& entry,
@@ -100,6 +125,13 @@ std::vector<EntryDoubt> entry_doubts(const ZipEntry& entry,
     doubts.push_back({"backslash_name",
                       "its name has a backslash, which separates folders for "
                       "some readers"});
+  if (entry.name.find('\0') != entry.name.npos)
+    doubts.push_back({"zero_in_name",
+                      "its name has a zero byte, where it ends for some "
+                      "readers"});
+  if (leaves_folder(entry.name))
+    doubts.push_back(
+        {"unsafe_path", "its name leads out of the archive's folder"});
   if (((entry.flags | local.flags) & kEncrypted) != 0)
     doubts.push_back(
         {"encrypted",

@@ -38,6 +38,9 @@ struct PythonModules {
 };
 PythonModules python_modules(const ZipDirectory& directory);
 
+// Whether who unpacks a file of that name writes outside of his folder.
+bool leaves_folder(std::string_view path);
+
 // Why readers could take an entry differently, by its name and headers.
 struct EntryDoubt {
   std::string_view kind;

@@ -14,4 +14,8 @@ namespace postflight {
 std::vector<Extent> unclaimed_bytes(Bytes archive,
                                     const ZipDirectory& directory);
 
+// Extra fields and comments, of entries and of the archive, that are not what
+// zip writers put there: readers skip them, and anything may be in them.
+std::vector<Extent> hidden_fields(Bytes archive, const ZipDirectory& directory);
+
 }  // namespace postflight

@@ -99,13 +99,33 @@ Decompressed decompress_foreign(Bytes bytes, std::uint64_t most) {
     return result;
   }
   std::string failure = read_contents(reader->get(), most, result.bytes);
-  if (!failure.empty())
+  if (!failure.empty()) {
     damaged(std::move(failure));
+    return result;
+  }
+  const la_int64_t used = archive_filter_bytes(reader->get(), -1);
+  if (used >= 0 && static_cast<std::uint64_t>(used) < bytes.size() &&
+      !std::ranges::all_of(bytes.subspan(static_cast<std::uint64_t>(used)),
+                           [](std::byte byte) { return byte == std::byte{0}; }))
+    damaged(fmt::format("{} bytes follow its end",
+                        bytes.size() - static_cast<std::uint64_t>(used)));
   return result;
 }
 
 bool is_seven_zip(Bytes front) {
   return as_text(front).starts_with(kSevenZip);
+}
+
+std::uint64_t seven_zip_end(Bytes archive) {
+  // The first header says where the last one is, counted from its own end.
+  constexpr std::uint64_t kFirst = 32;
+  if (archive.size() < kFirst)
+    return archive.size();
+  const auto offset = load_little_endian<std::uint64_t>(archive.data() + 12);
+  const auto size = load_little_endian<std::uint64_t>(archive.data() + 20);
+  const auto behind = checked_add(offset, size);
+  const auto end = behind ? checked_add(*behind, kFirst) : std::nullopt;
+  return std::min<std::uint64_t>(end.value_or(archive.size()), archive.size());
 }
 
 Result<> read_seven_zip(

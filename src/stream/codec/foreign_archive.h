@@ -17,6 +17,8 @@ bool is_foreign_compression(Bytes front);
 Decompressed decompress_foreign(Bytes bytes, std::uint64_t most);
 
 bool is_seven_zip(Bytes front);
+// Where the archive ends that begins there, as it states itself.
+std::uint64_t seven_zip_end(Bytes archive);
 // A file in a 7z archive. `failure` says why its bytes end early.
 struct ForeignMember {
   std::string name;

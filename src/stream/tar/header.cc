@@ -15,6 +15,7 @@ constexpr Field kName{0, 100};
 constexpr Field kSize{124, 12};
 constexpr Field kChecksum{148, 8};
 constexpr std::size_t kType = 156;
+constexpr Field kLink{157, 100};
 constexpr Field kMagic{257, 6};
 constexpr Field kPrefix{345, 155};
 
@@ -102,7 +103,8 @@ Result<TarHeader> read_tar_header(Bytes block) {
     return fail(ErrorKind::kCorrupt, "its header has no valid size");
   return TarHeader{.path = path_of(block),
                    .type = static_cast<char>(block[kType]),
-                   .size = *size};
+                   .size = *size,
+                   .link = std::string(text_field(block, kLink))};
 }
 
 bool looks_like_tar(Bytes front) {
@@ -125,6 +127,8 @@ Result<> read_pax_records(std::string_view text, PaxRecords& records) {
     const std::string_view value = record.substr(equals + 1);
     if (key == "path")
       records.path = value;
+    else if (key == "linkpath")
+      records.link = value;
     else if (key.starts_with("GNU.sparse."))
       records.sparse = true;
     else if (key == "size" && !(records.size = decimal(value)))

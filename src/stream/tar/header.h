@@ -17,6 +17,7 @@ struct TarHeader {
   std::string path;
   char type = '0';
   std::uint64_t size = 0;
+  std::string link = {};  // where a link leads
 
   bool operator==(const TarHeader&) const = default;
 };
@@ -30,6 +31,7 @@ bool looks_like_tar(Bytes front);
 // The pax records that matter to a reader.
 struct PaxRecords {
   std::optional<std::string> path = {};
+  std::optional<std::string> link = {};
   std::optional<std::uint64_t> size = {};
   bool sparse = false;
 

@@ -79,7 +79,9 @@ Result<std::optional<TarMember>> TarReader::read_member() {
       continue;
     }
     if (header->type == 'K') {  // the target of a link
-      TRY(read_extension(*header));
+      records.link = TRY(read_extension(*header));
+      records.link->resize(
+          std::min(records.link->find('\0'), records.link->size()));
       continue;
     }
     path_ = records.path ? *std::move(records.path) : std::move(header->path);
@@ -98,7 +100,9 @@ Result<std::optional<TarMember>> TarReader::read_member() {
     return TarMember{.path = path_,
                      .kind = kind_of(header->type),
                      .offset = source_.tell() - start_,
-                     .size = left_};
+                     .size = left_,
+                     .link = records.link ? *std::move(records.link)
+                                          : std::move(header->link)};
   }
 }
 

@@ -25,6 +25,7 @@ struct TarMember {
   TarKind kind = TarKind::kFile;
   std::uint64_t offset = 0;  // of its contents, in the archive
   std::uint64_t size = 0;    // of its contents
+  std::string link = {};     // where a link leads, as written
 
   bool operator==(const TarMember&) const = default;
 };
