@@ -82,3 +82,23 @@ with tempfile.TemporaryDirectory() as folder:
         assert message in gone.stderr.decode(), gone.stderr
 
 print(f"{FILES} files read with 256 open at most")
+
+
+# Metadata that finds an item in the middle of another's tensor, where it is a
+# pickle that runs a program. Issue 16.
+with tempfile.TemporaryDirectory() as folder:
+    evil = b"\x80\2cposix\nsystem\nX\2\0\0\0id\x85R."
+    data = dcp_maker.item([1, 16], (b"\xff" * 4 + evil).ljust(64, b"\0"))
+    with open(os.path.join(folder, "__0_0.distcp"), "wb") as file:
+        file.write(data)
+    with open(os.path.join(folder, ".metadata"), "wb") as file:
+        file.write(dcp_maker.metadata([("w", [2, 16], [
+            dcp_maker.Chunk([0, 0], [1, 16], "__0_0.distcp", 0, len(data)),
+            dcp_maker.Chunk([1, 0], [1, 16], "__0_0.distcp", data.index(evil),
+                            len(evil))])]))
+    found = run("verify", folder)
+    expect((found.returncode, found.stdout.split("\n")[0]),
+           (1, f"DAMAGED  DANGEROUS  {folder}"))
+    found = run("scan", folder)
+    expect((found.returncode, found.stdout.split(":")[0]),
+           (1, f"DANGEROUS  {folder}/.metadata"))

@@ -177,8 +177,9 @@ Result<std::unique_ptr<AssemblyItem>> open_item(
                                 std::min<std::uint64_t>(4, chunk.extent.size)));
   // A tensor of a safetensors file is found through the header of that file.
   const bool plain = chunk.transforms.empty();
-  const Extent extent =
-      plain && !is_torch_zip(front) ? Extent{0, file.size()} : chunk.extent;
+  const bool within =
+      plain && !is_torch_zip(front) && is_safetensors(file.bytes());
+  const Extent extent = within ? Extent{0, file.size()} : chunk.extent;
   auto item = std::make_unique<ItemTensor>(
       TRY(open_item_file(checkpoint, file, extent, chunk.transforms,
                          assembly.bytes_of(chunk))),

@@ -1,10 +1,12 @@
 #include "checkpoint/verification/safety.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "checkpoint/model/data_file.h"
+#include "checkpoint/torch/archives.h"
 #include "checkpoint/torch/pickle_file.h"
 
 namespace postflight {
@@ -17,6 +19,7 @@ class Judge {
 
   SafetyVerdict judge() && {
     judge_encoded_items();
+    judge_odd_items();
     if (quickly_ && !encoded_.empty())
       verdict_.add({Safety::kUnknown, "not_looked_into",
                     "items that went through transforms were not decoded; "
@@ -29,6 +32,11 @@ class Judge {
       if (!lists_shards && !encoded_.contains(i))
         judge(file.bytes(), file.path().filename().string());
     }
+    return std::move(verdict_);
+  }
+
+  SafetyVerdict judge_items() && {
+    judge_odd_items();
     return std::move(verdict_);
   }
 
@@ -66,16 +74,68 @@ class Judge {
       }
   }
 
+  // Items are archives that lie back to back, which is how their file is
+  // looked into. Metadata can say that one begins elsewhere, such as in the
+  // middle of another's tensor.
+  void judge_odd_items() {
+    for (const Assembly* const assembly : checkpoint_.assemblies())
+      for (const AssemblyChunk& chunk : assembly->chunks) {
+        if (!chunk.transforms.empty() || !chunk.problem.empty())
+          continue;
+        const Bytes file = checkpoint_.files()[chunk.file]->bytes();
+        const Extents& archives = archives_of(chunk.file, file);
+        const std::pair place{chunk.extent.offset, chunk.extent.size};
+        if (archives.empty() || archives.contains(place) ||
+            !judged_.insert({chunk.file, place}).second)
+          continue;
+        const Result<Bytes> item =
+            slice(file, chunk.extent.offset, chunk.extent.size);
+        if (!item)
+          continue;
+        // Many could be the same bytes, but for the first.
+        odd_bytes_ += item->size();
+        if (odd_bytes_ > kMostTimes * file.size()) {
+          verdict_.add({Safety::kUnknown, "not_looked_into",
+                        "items overlap each other; not all were looked into",
+                        assembly->place_of(chunk)});
+          return;
+        }
+        judge(*item, assembly->place_of(chunk));
+      }
+  }
+
+  using Extents = std::set<std::pair<std::uint64_t, std::uint64_t>>;
+
+  // Empty if the file consists of no archives, as safetensors do not.
+  const Extents& archives_of(std::uint32_t index, Bytes file) {
+    const auto [at, fresh] = archives_.try_emplace(index);
+    if (fresh)
+      for (const Extent& extent :
+           find_archives(file, checkpoint_.limits()).extents)
+        at->second.emplace(extent.offset, extent.size);
+    return at->second;
+  }
+
+  static constexpr std::uint64_t kMostTimes = 4;
+
   const Checkpoint& checkpoint_;
   const bool quickly_;
   SafetyVerdict verdict_;
   std::set<std::uint32_t> encoded_;  // files of items with transforms
+  std::map<std::uint32_t, Extents> archives_;
+  std::uint64_t odd_bytes_ = 0;
+  std::set<std::pair<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>>>
+      judged_;
 };
 
 }  // namespace
 
 SafetyVerdict safety_of(const Checkpoint& checkpoint, bool quickly) {
   return Judge(checkpoint, quickly).judge();
+}
+
+SafetyVerdict safety_of_items(const Checkpoint& checkpoint) {
+  return Judge(checkpoint, true).judge_items();
 }
 
 }  // namespace postflight

@@ -11,4 +11,8 @@ namespace postflight {
 // decoded, which would read all of them, and so are unknown.
 SafetyVerdict safety_of(const Checkpoint& checkpoint, bool quickly = false);
 
+// Only of what the metadata says to be items and is not found in their files
+// without it.
+SafetyVerdict safety_of_items(const Checkpoint& checkpoint);
+
 }  // namespace postflight

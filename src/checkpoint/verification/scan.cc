@@ -8,7 +8,9 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/worker_pool.h"
+#include "checkpoint/model/checkpoint.h"
 #include "checkpoint/torch/pickle_file.h"
+#include "checkpoint/verification/safety.h"
 #include "json/json_value.h"
 #include "pickle/builder.h"
 
@@ -72,6 +74,10 @@ ScannedFile scan_one(const fs::path& path, const ScanPolicy& policy,
     allow(pickle.audit.calls, [](const CallUse& use) { return use.callable; });
   }
   scanned.verdict = file->verdict();
+  if (path.filename() == ".metadata")
+    if (const Result<Checkpoint> checkpoint =
+            Checkpoint::open(path.parent_path(), {.context = {.threads = 1}}))
+      scanned.verdict->merge(safety_of_items(*checkpoint));
   return scanned;
 }
 
