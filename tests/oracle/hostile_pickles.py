@@ -17,6 +17,7 @@ import concurrent.futures
 import json
 import pathlib
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -78,6 +79,35 @@ DANGEROUS = [
     ('uuid', 'os'), ('builtins', 'setattr'), ('builtins', '__import__'),
     ('copyreg', 'add_extension'), ('webbrowser', 'open'),
 ]
+
+def of_tables():
+    """Every name that the tables of src/pickle/names say is plain."""
+    found = []
+    for table in ('standard_names', 'standard_types'):
+        text = (HERE.parent.parent / 'src/pickle/names' /
+                (table + '.cc')).read_text()
+        for row in re.finditer(r'NameRow\{\s*"([^"]+)",\s*((?:"[^"]*"\s*)+),'
+                               r'\s*([^}]*)\}', text):
+            module, names, known = row.groups()
+            if known.startswith(('kPlain', 'kEnumeration', 'kBare', 'depends',
+                                 'does("calls', 'kReduces', '{Trust::kPlain')):
+                found += [(module, name) for name in ' '.join(
+                    re.findall('"([^"]*)"', names)).split()]
+    assert len(found) > 1000, len(found)
+    return found
+
+
+KNOWN = of_tables()
+# What leads from a value to its methods, and from there to the rest.
+ATTRIBUTES = [
+    'unlink', 'rmdir', 'mkdir', 'touch', 'open', 'read_text', 'write_text',
+    'load', 'loads', '__globals__', '__init__', 'mro', '__subclasses__',
+    '__class__', '__dict__', '__call__', '__self__', '__func__', '__module__',
+    'manager', 'root', 'handlers', 'addHandler', 'format', 'im_func', 'expand',
+    'func_globals', '__reduce__', '__reduce_ex__', '__getattribute__', 'update',
+    '__setstate__', '__loader__', '__spec__', '__builtins__', 'popen', 'numerator',
+    'append', 'extend', 'add', 'items', 'keys', '__getitem__', 'cwd', 'home',
+    'lower', 'upper', 'fromkeys', 'fromhex', 'register', 'UTC', 'NAME', 'OK']
 TEXTS = ['', 'a', 'id', 'os', 'system', 'builtins', 'eval', '__class__',
          'append', 'extend', '__setstate__', 'latin1', 'hex', 'numerator',
          'f4', 'UTC', '__globals__', '_unpickle', 'x' * 300, 'é', '01', '1']
@@ -149,7 +179,8 @@ class Maker:
         choices = [self.number, self.text]
         if depth < 6 and self.budget > 0:
             choices += [self.container, self.call, self.call, self.built,
-                        self.recalled, self.thrown_away, self.known, self.odd]
+                        self.recalled, self.thrown_away, self.known, self.odd,
+                        self.composed, self.composed, self.memo_game]
         self.pick(choices)(depth)
         if self.chance(0.2):
             self.memoize()
@@ -272,9 +303,9 @@ class Maker:
             self.put(b't')
 
     def name(self):
-        module, name = self.pick(
-            DANGEROUS if self.chance(self.hostility) else PLAIN)
-        return module, name
+        if self.chance(self.hostility):
+            return self.pick(DANGEROUS)
+        return self.pick(PLAIN if self.chance(0.5) else KNOWN)
 
     def known(self, depth):
         """A global as a value."""
@@ -322,6 +353,161 @@ class Maker:
             self.put(b'\x92')
         if self.chance(0.15):
             self.state(depth)
+
+    # -- gadgets that only do something together
+
+    def composed(self, depth):
+        kind = self.pick([
+            self.partial, self.getattr_chain, self.filled, self.mapped,
+            self.remade, self.fetched, self.state_of_calls, self.called_later])
+        kind(depth + 1)
+
+    def begin(self, module, name):
+        self.global_(module, name)
+        self.put(b'(')
+
+    def end(self):
+        self.put(b'tR')
+
+    def builtin(self, name):
+        self.begin(self.pick(['builtins', '__builtin__']), name)
+
+    def partial(self, depth):
+        self.begin('functools', 'partial')
+        self.pick([self.known, self.call, self.recalled])(depth)
+        self.values(self.random.randrange(3), depth)
+        self.end()
+        if self.chance(0.3):  # a state replaces what it calls
+            self.put(b'((')
+            self.pick([self.known, self.call])(depth)
+            self.put(b')(dNtb' if self.chance(0.5) else b't)(dNtb')
+
+    def getattr_chain(self, depth):
+        count = self.random.randrange(1, 4)
+        for _ in range(count):
+            self.builtin('getattr')
+        self.pick([self.known, self.call, self.text])(depth)
+        for _ in range(count):
+            self.text(0, self.pick(ATTRIBUTES))
+            self.end()
+        if self.chance(0.6):  # and call it
+            self.arguments(depth)
+            self.put(b'R')
+
+    def filled(self, depth):
+        """A container of some class, with items that are calls."""
+        module, name = self.pick([
+            ('collections', 'deque'), ('collections', 'Counter'),
+            ('collections', 'OrderedDict'), ('collections', 'UserList'),
+            ('collections', 'UserDict'), ('collections', 'ChainMap'),
+            ('array', 'array'), ('http.cookies', 'SimpleCookie'),
+            ('configparser', 'ConfigParser'), ('argparse', 'Namespace'),
+            ('xml.etree.ElementTree', 'Element'), ('builtins', 'bytearray')])
+        self.begin(module, name)
+        self.values(self.random.randrange(2), depth)
+        self.end()
+        self.put(b'(')
+        if self.chance(0.5):
+            self.values(self.random.randrange(1, 3), depth)
+            self.put(b'e')
+        else:
+            for _ in range(self.random.randrange(1, 3)):
+                self.pick([self.text, self.call])(depth)
+                self.value(depth)
+            self.put(b'u')
+
+    def mapped(self, depth):
+        """What calls a function for others: here and now, or when asked."""
+        module, name = self.pick([
+            ('builtins', 'map'), ('builtins', 'filter'), ('builtins', 'iter'),
+            ('itertools', 'starmap'), ('itertools', 'accumulate'),
+            ('functools', 'reduce'), ('itertools', 'groupby'),
+            ('itertools', 'takewhile'), ('builtins', 'reduce')])
+        outer = self.pick(['list', 'tuple', 'sum', 'max', 'dict', 'sorted',
+                           'set', 'zip', 'reversed', 'enumerate', 'any'])
+        self.builtin(outer)
+        self.begin(module, name)
+        function = self.pick([self.known, self.partial, self.call,
+                              self.getattr_chain])
+        if name in ('accumulate', 'groupby'):
+            self.container(depth)
+            function(depth)
+        else:
+            function(depth)
+            self.pick([self.container, self.call])(depth)
+        self.end()
+        self.end()
+
+    def remade(self, depth):
+        """By copyreg, of classes that are what calls return, too."""
+        module = self.pick(['copyreg', 'copy_reg'])
+        function = self.pick(['_reconstructor', '__newobj__', '__newobj_ex__'])
+        self.begin(module, function)
+        self.pick([self.known, self.known, self.call])(depth)
+        if function == '_reconstructor':
+            self.pick([self.known, lambda _: self.global_('builtins', 'object')])(
+                depth)
+        self.values(self.random.randrange(3), depth)
+        self.end()
+        if self.chance(0.5):
+            self.state(depth)
+
+    def fetched(self, depth):
+        """From a container, by what was put into it."""
+        self.begin(self.pick(['operator', '_operator']), 'getitem')
+        if self.chance(0.4):
+            self.begin('collections', 'defaultdict')
+            self.pick([self.known, self.partial])(depth)
+            self.end()
+        else:
+            self.pick([self.container, self.call, self.filled])(depth)
+        self.pick([self.number, self.text, self.call])(depth)
+        self.end()
+        ending = self.random.random()
+        if ending < 0.3:
+            self.arguments(depth)
+            self.put(b'R')
+        elif ending < 0.5:
+            self.state(depth)
+
+    def state_of_calls(self, depth):
+        self.pick([self.call, self.filled])(depth)
+        self.begin('collections', self.pick(['OrderedDict', 'Counter']))
+        self.put(b'(](')
+        self.text(0, self.pick(ATTRIBUTES))
+        self.value(depth)
+        self.put(b'le' if self.chance(0.9) else b'lee')
+        self.put(b'l')
+        self.end()
+        self.put(b'b' if self.chance(0.5) else b'N\x86b'
+                 if self.protocol >= 2 else b'b')
+
+    def called_later(self, depth):
+        """attrgetter and itemgetter, handed to what calls them."""
+        self.begin('functools', 'reduce') if self.chance(0.3) else (
+            self.builtin('map'))
+        self.begin('operator', self.pick(['attrgetter', 'itemgetter']))
+        self.text(0, self.pick(ATTRIBUTES))
+        self.end()
+        self.put(b'(')
+        self.pick([self.call, self.known])(depth)
+        self.put(b'l')
+        self.end()
+
+    def memo_game(self, depth):
+        """An entry that is overwritten, and what is recalled is called."""
+        key = self.random.randrange(200, 206)
+        put = self.pick([b'p%d\n' % key, b'q' + bytes([key])])
+        get = self.pick([b'g%d\n' % key, b'h' + bytes([key])])
+        self.known(depth + 1)
+        self.put(put, b'0')
+        if self.chance(0.6):
+            self.pick([self.known, self.call])(depth + 1)
+            self.put(put, b'0')
+        self.put(get)
+        if self.chance(0.7):
+            self.arguments(depth + 1)
+            self.put(b'R')
 
     def likely_arguments(self, name, depth):
         self.put(b'(')
@@ -447,7 +633,8 @@ class Child:
     def start(self):
         environment = {'PYTHONHASHSEED': '0', 'PYTHONDONTWRITEBYTECODE': '1'}
         self.process = subprocess.Popen(
-            [str(self.interpreter), '-s', '-E', '-B', str(CHILD)],
+            [str(self.interpreter), '-s', '-E', '-B', str(CHILD)] +
+            sorted({module for module, _ in KNOWN}),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, env=environment)
         self.version = '.'.join(map(str, json.loads(

@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 """Really unpickles what it is given, and says what that did.
 
-    python unpickling_child.py < pairs > lines
+    python unpickling_child.py [MODULE...] < pairs > lines
 
 Runs under CPython 2.7 and 3.6 to 3.14. Its input is a sequence of pickles, each
 after its size in 8 bytes (little-endian); for each it prints one line of JSON:
@@ -51,6 +51,12 @@ for _name in ('argparse array datetime decimal fractions functools itertools '
     try:
         __import__(_name)
     except ImportError:
+        pass
+# Further modules, of names that are plain.
+for _name in sys.argv[1:]:
+    try:
+        __import__(_name)
+    except Exception:
         pass
 
 SECONDS = 4
