@@ -97,6 +97,8 @@ SAFE = {
     'bz2_twice': bz2.compress(PLAIN) + bz2.compress(b''),
     'xz_zeros': lzma.compress(PLAIN) + bytes(4),
     'numpy': array("'<f4'", '(2,)', bytes(8)),
+    'numpy_fields': array("[('a', '<f4'), ('b', '|u1', (3,)), ('c', [('d', "
+                          "'<i2')])]", '(2,)', bytes(18)),
     'safetensors': safetensors(TENSOR),
     'script': script(b'class M(Module):\n  def forward(self: __torch__.M, '
                      b'x: Tensor) -> Tensor:\n    return torch.add(x, x)\n'),
@@ -130,7 +132,9 @@ HOSTILE = {
     'tar_link': tarred([('link', '/etc')]),
     'tar_link_up': tarred([('a/link', '../../b')]),
     'numpy_negative': array("'<f4'", '(-1,)', EVIL),
-    'numpy_structured': array("[('a','<f4')]", '()', EVIL),
+    'numpy_fields_tail': array("[('a','<f4')]", '()', EVIL),
+    'numpy_fields_objects': array("[('a','<f4'),('b',[('c','|O')])]", '()',
+                                  EVIL),
     'numpy_tail': array("'<f4'", '(1,)', bytes(4) + EVIL),
     'safetensors_twice': safetensors(TENSOR[:-1] + b',' + TENSOR[1:]),
     'safetensors_tail': safetensors(TENSOR, b'x' + EVIL),

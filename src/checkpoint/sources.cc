@@ -14,6 +14,7 @@
 #include "checkpoint/joining/zero_tree.h"
 #include "checkpoint/model/checkpoint.h"
 #include "checkpoint/model/quotes.h"
+#include "checkpoint/numpy/arrays.h"
 #include "checkpoint/safetensors/safetensors.h"
 #include "checkpoint/torch/sources.h"
 
@@ -31,6 +32,15 @@ constexpr FormatSource found_by_another(Format format, std::string_view name,
 // Tried from the top: archives begin with a signature, while any bytes may be
 // a pickle of protocol 0.
 constexpr std::array kSources = {
+    FormatSource{kNumpy, "numpy", "NumPy arrays",
+                 [](const Candidate& from, const Limits&) {
+                   return is_numpy(from.bytes);
+                 },
+                 [](const Candidate& from,
+                    const SourceContext& context) -> Result<Format> {
+                   TRY(add_numpy(from.file, context));
+                   return kNumpy;
+                 }},
     FormatSource{kTorchZip, "torch_zip", "torch.save archive",
                  [](const Candidate& from, const Limits&) {
                    return is_torch_zip(from.bytes);

@@ -7,6 +7,7 @@ namespace postflight {
 
 // The table in checkpoint/sources.cc has a row for each, in this order.
 enum class Format : std::uint8_t {
+  kNumpy,     // .npy and .npz
   kTorchZip,  // torch.save since 1.6
   kTorchScript,
   kTorchPackage,

@@ -71,7 +71,9 @@ class ContainerSearch {
   void examine_bytes(std::vector<std::byte> bytes, Piece piece);
 
   void search_archives(const Piece& piece, bool front_was_examined);
-  void search_stray(const Piece& piece, std::uint64_t begin, std::uint64_t end);
+  void search_stray(
+      const Piece& piece, std::uint64_t begin, std::uint64_t end,
+      std::string_view what = "they belong to no entry of the archive");
   void search_archive(const Piece& piece, Bytes archive,
                       std::optional<std::uint64_t> offset);
   std::optional<std::uint32_t> add_modules(const ZipDirectory& directory,

@@ -2,19 +2,11 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
-#include "pickle/audit/safety.h"
+#include "checkpoint/torch/known_formats.h"
 
 namespace postflight {
-
-// A format that holds no pickles, and what in such a file could still run code
-// or was not looked into.
-struct KnownFormat {
-  std::string_view title;  // "a safetensors file"
-  std::vector<Reason> doubts;
-};
 
 // Recognises a file, or an entry of an archive, by content. `name` is that of
 // the entry, or empty.

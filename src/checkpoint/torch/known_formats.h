@@ -4,13 +4,21 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.h"
-#include "checkpoint/torch/known_format.h"
+#include "pickle/audit/safety.h"
 
 namespace postflight {
 
 class Value;
+
+// A format that holds no pickles, and what in such a file could still run code
+// or was not looked into.
+struct KnownFormat {
+  std::string_view title;  // "a safetensors file"
+  std::vector<Reason> doubts;
+};
 
 // The formats that known_format() knows, each by what in it could run code.
 

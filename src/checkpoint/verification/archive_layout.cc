@@ -62,10 +62,11 @@ struct Attributes {
 
 class ArchiveLayout {
  public:
-  ArchiveLayout(const DataFile& file, Verification& result)
+  ArchiveLayout(const DataFile& file, bool torchs, Verification& result)
       : file_(file),
         zip_(*file.zip),
         name_(file.path().filename().string()),
+        torchs_(torchs),
         result_(result) {}
 
   void check() {
@@ -390,6 +391,8 @@ class ArchiveLayout {
                                    field, and_more(broken.count)),
                        std::string(broken.first));
     }
+    if (!torchs_)
+      return;
     if (records > 0 && foreign_ == records)
       result_.report("repacked", Severity::kWarning,
                      "it was packed by a zip writer other than torch's", name_);
@@ -412,6 +415,7 @@ class ArchiveLayout {
   const DataFile& file_;
   const ZipDirectory& zip_;
   const std::string name_;
+  const bool torchs_;
   Verification& result_;
   std::vector<Attributes> attributes_;  // by entry
   std::size_t own_ = 0;                 // records that torch wrote
@@ -422,8 +426,8 @@ class ArchiveLayout {
 
 }  // namespace
 
-void verify_layout(const DataFile& file, Verification& result) {
-  ArchiveLayout(file, result).check();
+void verify_layout(const DataFile& file, bool torchs, Verification& result) {
+  ArchiveLayout(file, torchs, result).check();
 }
 
 }  // namespace postflight

@@ -48,7 +48,8 @@ void verify_archive(const Checkpoint& checkpoint, const DataFile& file,
                     const VerifyOptions& options, Verification& result);
 // What each byte of an archive belongs to, and whether duplicate statements
 // agree.
-void verify_layout(const DataFile& file, Verification& result);
+// `torchs`: whether torch should have written it.
+void verify_layout(const DataFile& file, bool torchs, Verification& result);
 void verify_ranks(const Checkpoint& checkpoint, Verification& result);
 
 }  // namespace postflight

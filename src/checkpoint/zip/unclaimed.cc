@@ -84,7 +84,8 @@ class HiddenFields {
  private:
   void add(std::uint64_t at, std::uint64_t size) {
     constexpr std::size_t kMost = 100;
-    if (size > 0 && found_.size() < kMost)
+    constexpr std::uint64_t kLeast = 8;  // fewer can import nothing
+    if (size >= kLeast && found_.size() < kMost)
       found_.push_back({at, size});
   }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 
@@ -15,6 +16,11 @@ struct NumpyHeader {
   // Whether the elements are, or could be, objects: a pickle.
   bool objects = false;
   std::optional<std::uint64_t> bytes = {};  // of all elements, if plain
+  // The rest is known if `bytes` are.
+  std::string_view element = {};  // "f4"; empty if it has fields
+  bool big_endian = false;
+  bool fortran = false;  // the first index runs fastest
+  std::vector<std::int64_t> shape = {};
 };
 
 bool is_numpy_file(Bytes file);
