@@ -39,9 +39,9 @@ constexpr std::array kTensorTypes = {
 
 // Reads the key-value pairs at the front of a GGUF file, and what it says of
 // its tensors behind them.
-class GgufFile {
+class GgufJudge {
  public:
-  explicit GgufFile(Bytes bytes) : bytes_(bytes), cursor_(bytes) {}
+  explicit GgufJudge(Bytes bytes) : bytes_(bytes), cursor_(bytes) {}
 
   KnownFormat judge() {
     if (!read())
@@ -183,7 +183,7 @@ class GgufFile {
 }  // namespace
 
 KnownFormat gguf_file(Bytes bytes) {
-  return GgufFile(bytes).judge();
+  return GgufJudge(bytes).judge();
 }
 
 }  // namespace postflight

@@ -15,7 +15,7 @@
 namespace postflight {
 namespace {
 
-bool is_word(char c) {
+bool is_dotted(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '.';
 }
 
@@ -57,7 +57,7 @@ std::optional<Reason> harm_of_script(Bytes code) {
   for (const std::string_view name : kFiles)
     for (std::size_t at = text.find(name); at != text.npos;
          at = text.find(name, at + 1))
-      if (at == 0 || !is_word(text[at - 1]))
+      if (at == 0 || !is_dotted(text[at - 1]))
         return touches_files(name);
   for (const std::string_view name : kBytecode)
     if (text.find(name) != text.npos)
@@ -65,7 +65,7 @@ std::optional<Reason> harm_of_script(Bytes code) {
   constexpr std::string_view kOperators = "ops.";
   for (std::size_t at = text.find(kOperators); at != text.npos;
        at = text.find(kOperators, at + 1)) {
-    if (at > 0 && is_word(text[at - 1]))
+    if (at > 0 && is_dotted(text[at - 1]))
       continue;
     const std::size_t begin = at + kOperators.size();
     const std::size_t end = text.find('.', begin);

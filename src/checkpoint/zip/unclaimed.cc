@@ -34,17 +34,17 @@ std::uint64_t descriptor_size(Bytes behind, const ZipEntry& entry) {
 }
 
 // The padding of torch, and of Android's tools.
-constexpr std::uint16_t kTorchPadding = 0x4246;
-constexpr std::uint16_t kAndroidPadding = 0xd935;
+constexpr std::uint16_t kPaddingOfTorch = 0x4246;
+constexpr std::uint16_t kPaddingOfAndroid = 0xd935;
 // 64-bit sizes, times and owners in several forms.
 constexpr std::array<std::uint16_t, 6> kUsual = {kZip64Extra, 0x000a, 0x5455,
                                                  0x5855,      0x7855, 0x7875};
 constexpr std::size_t kLongestUsual = 64;
 
 bool is_usual(std::uint16_t kind, Bytes field) {
-  if (kind == kTorchPadding || kind == kAndroidPadding)
+  if (kind == kPaddingOfTorch || kind == kPaddingOfAndroid)
     return std::ranges::all_of(
-        field.subspan(std::min<std::size_t>(kind == kAndroidPadding ? 2 : 0,
+        field.subspan(std::min<std::size_t>(kind == kPaddingOfAndroid ? 2 : 0,
                                             field.size())),
         [](std::byte byte) {
           return byte == std::byte{'Z'} || byte == std::byte{0};
