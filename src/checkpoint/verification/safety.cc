@@ -78,6 +78,8 @@ class Judge {
   // looked into. Metadata can say that one begins elsewhere, such as in the
   // middle of another's tensor.
   void judge_odd_items() {
+    if (checkpoint_.format() != Format::kDistributed)
+      return;
     for (const Assembly* const assembly : checkpoint_.assemblies())
       for (const AssemblyChunk& chunk : assembly->chunks) {
         if (!chunk.transforms.empty() || !chunk.problem.empty())
