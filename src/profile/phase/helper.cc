@@ -371,15 +371,34 @@ def end_thread():
         pass
 
 
-class TorchProfiler:
-    """The profiler class for torch's compile-time profiler hook."""
+def _torch_filter(log):
+    """Whether a frame is to be announced, by the variable of torch's hook."""
+    import re
+    given = os.environ.get("COMPILE_STROBELIGHT_FRAME_FILTER")
+    if not given:
+        return lambda frame: True
+    try:
+        return re.compile(given).match
+    except (re.error, OverflowError, RecursionError) as error:
+        log.warning("COMPILE_STROBELIGHT_FRAME_FILTER='%s' is not a valid "
+                    "regular expression (%s); every frame is profiled",
+                    given, error)
+        return lambda frame: True
 
-    hook = None
 
-    def __init__(self, **options):
-        self.options = options
-        self.profile_result = None
+class _TorchPhases:
+    """Announces the phases of torch.compile.
+
+    In place of torch's own function: that has one guard for the process, so it
+    leaves out what other threads compile, and the phases inside of a phase; it
+    stops working after an exception, and a filter that is not valid is one.
+    """
+
+    def __init__(self, hook, passes):
+        self.hook = hook
+        self.passes = passes
         self.places = {}  # of compiled functions, by frame
+        self.local = _thread._local()  # the frame that the thread compiles
 
     def frame_id(self):
         """As "0/1": the frame, and how often it was compiled before."""
@@ -403,35 +422,41 @@ class TorchProfiler:
                 os.path.basename(code.co_filename), code.co_firstlineno)
         return self.places.get(frame)
 
-    def profile(self, work, *arguments, **keywords):
-        hook = self.hook
-        self.profile_result = None
-        name, frame_id = hook.current_phase, self.frame_id()
+    def begin(self, name, frame_id, arguments):
+        begun = []
         try:
-            place = self.place(frame_id, arguments)
-            with phase(name, frame_id):
-                if place is None:
-                    result = work(*arguments, **keywords)
-                else:
-                    with phase(place):
-                        result = work(*arguments, **keywords)
-        except BaseException:
-            # Otherwise torch would take every later phase for a nested one.
-            hook.inside_profile_compile_time = False
-            hook.failed_profile_count += 1
-            raise
-        # torch logs each item on a line of its own.
-        self.profile_result = ["phase %s, frame %s" % (name, frame_id)]
-        return result
+            if self.passes(frame_id):
+                # Inside of a phase of the same frame its function is known.
+                inside = getattr(self.local, "frame", None) == frame_id
+                begun.append(_begin(name, "" if inside else frame_id, 0))
+                place = None if inside else self.place(frame_id, arguments)
+                if place is not None:
+                    begun.append(_begin(place, "", 0))
+        except Exception:
+            pass
+        return begun
+
+    def profile_compile_time(self, work, phase_name, *arguments, **keywords):
+        frame_id = self.frame_id()
+        begun = self.begin(phase_name, frame_id, arguments)
+        outer = getattr(self.local, "frame", None)
+        if begun:
+            self.local.frame = frame_id
+        try:
+            return work(*arguments, **keywords)
+        finally:
+            self.local.frame = outer
+            while begun:
+                _end(begun.pop())
 
 
 def enable_torch(hook):
-    """Announces the phases of torch.compile."""
     import logging
-    logging.getLogger("strobelight_compile_time_profiler").setLevel(
-        logging.WARNING)
-    TorchProfiler.hook = hook
-    hook.enable(TorchProfiler)
+    log = logging.getLogger("strobelight_compile_time_profiler")
+    log.setLevel(logging.WARNING)
+    phases = _TorchPhases(hook, _torch_filter(log))
+    hook.profile_compile_time = phases.profile_compile_time
+    hook.enabled = True
 )py";
 
 // Python imports a module of this name (sitecustomize) when it starts. This one

@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "profile/compile/self_profiler.h"
 #include "profile/phase/helper.h"
 #include "profile/python_child.h"
 
@@ -363,26 +362,15 @@ in_parent()
   EXPECT_EQ(profile.counters.at("samples"), profile.samples.size());
 }
 
-// What a program sees of torch's hook: enough to be enabled and called.
+// What a program sees of torch's hook: enough to be called.
 constexpr std::string_view kFakeTorch = R"(class StrobelightCompileTimeProfiler:
-    inside_profile_compile_time = False
-    failed_profile_count = 0
-    current_phase = None
-    profiler = None
+    enabled = False
     @classmethod
     def get_frame(cls):
         return "0/0"
     @classmethod
-    def enable(cls, profiler_class):
-        cls.profiler = profiler_class(sample_each=10000000, stack_max_len=500,
-                                      sample_tags={"x"})
-    @classmethod
-    def profile_compile_time(cls, work, phase):
-        cls.current_phase = phase
-        cls.inside_profile_compile_time = True
-        result = cls.profiler.profile(work)
-        cls.inside_profile_compile_time = False
-        return result
+    def profile_compile_time(cls, work, phase, *arguments):
+        raise AssertionError("has torch's guard")
 )";
 
 class PhasesOfPrograms : public ::testing::TestWithParam<std::string> {
@@ -475,26 +463,80 @@ with phase("outer", "1/0"):
     EXPECT_EQ(name.starts_with("done"), false) << name;
 }
 
-// Defect 7 of torch's class: a result was a list of letters.
+// torch's class has one guard for the process: phases inside of others and
+// those of other threads had no names, and after an exception none had.
 TEST_P(PhasesOfPrograms, IncludeThoseOfTorch) {
-  phases_seen(
+  const auto seen = phases_seen(
       R"(import threading
 from torch._strobelight.compile_time_profiler import (
     StrobelightCompileTimeProfiler as hook)
+assert hook.enabled
 def broken():
     raise ValueError
 try:
     hook.profile_compile_time(broken, "compile_inner")
 except ValueError:
     pass
-assert not hook.inside_profile_compile_time
-assert hook.failed_profile_count == 1
-assert hook.profiler.profile_result is None
-hook.profile_compile_time(lambda: 5, "compile_inner")
-assert hook.profiler.profile_result == ["phase compile_inner, frame 0/0"]
-def compile_it():
+def forward():
+    pass
+def compile_it(code=None):
+    hook.profile_compile_time(threading.Event().wait, "inside")
+def elsewhere():
     threading.Event().wait()
-hook.profile_compile_time(compile_it, "backward")
+threading.Thread(target=hook.profile_compile_time, daemon=True,
+                 args=(elsewhere, "other")).start()
+assert hook.profile_compile_time(lambda: 5, "compile_inner") == 5
+hook.profile_compile_time(compile_it, "backward", forward.__code__)
+)",
+      [](const std::set<std::string>& names) {
+        const auto has = [&names](std::string_view start) {
+          return std::ranges::any_of(names, [start](const std::string& name) {
+            return name.starts_with(start);
+          });
+        };
+        return has("backward/forward (") && has("other") &&
+               std::ranges::any_of(names, [](const std::string& name) {
+                 return name.find(")/inside :") != std::string::npos;
+               });
+      });
+  for (const std::string& name : seen)
+    EXPECT_EQ(name.starts_with("compile_inner/"), false) << name;
+}
+
+TEST_P(PhasesOfPrograms, OfTorchAreFilteredByItsVariable) {
+  phases_seen(
+      R"(import os, threading
+os.environ["COMPILE_STROBELIGHT_FRAME_FILTER"] = "1/"
+from torch._strobelight.compile_time_profiler import (
+    StrobelightCompileTimeProfiler as hook)
+frame = "1/0"
+hook.get_frame = lambda: frame
+def wait():
+    global frame
+    frame = "0/0"
+    hook.profile_compile_time(threading.Event().wait, "left_out")
+hook.profile_compile_time(wait, "taken")
+)",
+      [](const std::set<std::string>& names) {
+        return std::ranges::any_of(names, [](const std::string& name) {
+          return name.starts_with("taken 1/0:");
+        });
+      });
+}
+
+TEST_P(PhasesOfPrograms, OfTorchSurviveAFilterThatIsNotValid) {
+  phases_seen(
+      R"(import logging, os, threading
+os.environ["COMPILE_STROBELIGHT_FRAME_FILTER"] = "("
+told = []
+class Keep(logging.Handler):
+    def emit(self, record):
+        told.append(record.getMessage())
+logging.getLogger("strobelight_compile_time_profiler").addHandler(Keep())
+from torch._strobelight.compile_time_profiler import (
+    StrobelightCompileTimeProfiler as hook)
+assert len(told) == 1 and "is not a valid regular expression" in told[0], told
+hook.profile_compile_time(threading.Event().wait, "backward")
 )",
       [](const std::set<std::string>& names) {
         return std::ranges::any_of(names, [](const std::string& name) {
@@ -523,36 +565,6 @@ with phase("compile", "3/0"):
                         name.starts_with("compile 3/0: _try_wait");
                });
       });
-}
-
-TEST(SelfProfiler, SamplesThisProcess) {
-  const Result<TemporaryFolder> folder = TemporaryFolder::create();
-  const std::filesystem::path path = folder->path() / "log";
-  Result<PhaseTable> table =
-      PhaseTable::create(phase_table_path(folder->path(), ::getpid()));
-  ASSERT_TRUE(table);
-  {
-    Result<std::unique_ptr<PhaseProfiler>> profiler =
-        SelfProfiler::create({.sample_each = std::chrono::milliseconds(1)},
-                             path, folder->path(), {});
-    ASSERT_TRUE(profiler);
-    const PhaseRun run = {.phase = "spin"};
-    std::uint64_t samples = 0;
-    while (samples < 3) {
-      const Phase phase(&*table, "spin", "0/0");
-      ASSERT_TRUE((*profiler)->start(run));
-      for (std::atomic<int> i = 0; i < 10'000'000;)
-        ++i;
-      const Result<PhaseProfile> profile = (*profiler)->stop(run);
-      ASSERT_TRUE(profile);
-      EXPECT_FALSE(profile->truncated);
-      samples += profile->samples;
-    }
-  }
-  const Profile profile = read_log(path);
-  ASSERT_FALSE(profile.samples.empty());
-  EXPECT_EQ(profile.phase_name(profile.samples[0].phase), "spin");
-  EXPECT_EQ(profile.texts[profile.phases[1].frame_id], "0/0");
 }
 
 TEST(SamplingLoop, SaysWhyAProcessMayNotBeRead) {
