@@ -14,7 +14,6 @@
 #include "base/temporary_folder.h"
 #include "profile/agent/fault_guard.h"
 #include "profile/agent/frame_walk.h"
-#include "profile/compile/self_profiler.h"
 #include "profile/phase/table.h"
 
 namespace postflight {
@@ -65,22 +64,6 @@ void phase(benchmark::State& state) {
     const Phase inside(&*table, "compile_inner", "0/0");
 }
 BENCHMARK(phase);
-
-void profile_phase(benchmark::State& state) {
-  const Result<TemporaryFolder> folder = TemporaryFolder::create();
-  Result<PhaseTable> table =
-      PhaseTable::create(phase_table_path(folder->path(), ::getpid()));
-  Result<std::unique_ptr<PhaseProfiler>> profiler =
-      SelfProfiler::create({.sample_each = std::chrono::milliseconds(1)},
-                           folder->path() / "log", folder->path(), {});
-  const PhaseRun run = {.phase = "compile_inner"};
-  for (auto _ : state) {
-    const Phase inside(&*table, "compile_inner", "0/0");
-    if (!(*profiler)->start(run) || !(*profiler)->stop(run))
-      state.SkipWithError("cannot profile");
-  }
-}
-BENCHMARK(profile_phase)->UseRealTime();
 
 }  // namespace
 }  // namespace postflight

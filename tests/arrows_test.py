@@ -84,7 +84,7 @@ BELOW = {
     "api": ["base", "json", "pickle/", "stream/", "checkpoint/", "flight/",
             "joblog", "profile/", "stacks", "doctor"],
     "library": ["api", "base", "pickle/", "json", "stream/", "flight/",
-                "checkpoint/", "report/", "profile/phase"],
+                "checkpoint/", "report/", "profile/compile", "profile/phase"],
     "cli/arguments": ["base", "report"],
     "cli": ["api", "base", "pickle/", "json", "stream/", "flight/", "joblog",
             "checkpoint/", "profile/", "stacks", "doctor", "report/",

@@ -118,6 +118,18 @@ class Context {
         },
         log_.get());
   }
+  // Asked now and then during long calls, on the thread that makes them; once
+  // it returns true, they throw an Error of POSTFLIGHT_INTERRUPTED. It must not
+  // throw.
+  void set_interrupt(std::function<bool()> function) {
+    interrupt_ = std::make_unique<std::function<bool()>>(std::move(function));
+    postflight_context_set_interrupt(
+        handle_.get(),
+        [](void* user) {
+          return (*static_cast<std::function<bool()>*>(user))() ? 1 : 0;
+        },
+        interrupt_.get());
+  }
   // Returns the level before.
   postflight_log_level set_log_level(const std::string& channel,
                                      postflight_log_level level) {
@@ -131,6 +143,7 @@ class Context {
 
  private:
   std::unique_ptr<LogFunction> log_;
+  std::unique_ptr<std::function<bool()>> interrupt_;
   detail::Owned<postflight_context, postflight_context_free> handle_;
 };
 

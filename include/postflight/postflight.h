@@ -55,7 +55,7 @@ typedef enum postflight_status {
   POSTFLIGHT_UNSUPPORTED = 3, /* well formed, but not supported */
   POSTFLIGHT_REFUSED = 4,     /* it would exceed a limit */
   POSTFLIGHT_USAGE = 5,       /* invalid arguments */
-  POSTFLIGHT_INTERRUPTED = 6, /* by the function of the context */
+  POSTFLIGHT_INTERRUPTED = 6, /* by postflight_context_set_interrupt() */
   POSTFLIGHT_NO_MEMORY = 7,
 } postflight_status;
 
@@ -103,6 +103,15 @@ void postflight_context_set_threads(postflight_context* context,
                                     size_t threads);
 void postflight_context_set_log(postflight_context* context,
                                 postflight_log_function function, void* user);
+/* Called now and then, at most some twenty times a second, while a function
+ * that takes long is at work, and only on the thread that called that function;
+ * by one thread at a time. Once it returns something else than 0, the function
+ * soon returns POSTFLIGHT_INTERRUPTED. Memory that it was to fill has any
+ * contents then. */
+typedef int (*postflight_interrupt_function)(void* user);
+void postflight_context_set_interrupt(postflight_context* context,
+                                      postflight_interrupt_function function,
+                                      void* user);
 /* Messages of a channel below `level` are dropped; POSTFLIGHT_INFO by default.
  * *before, unless NULL, becomes the level before. */
 postflight_status postflight_context_set_log_level(postflight_context* context,
@@ -145,6 +154,9 @@ postflight_status postflight_checkpoint_open_bytes(
     postflight_checkpoint** checkpoint, postflight_error** error);
 void postflight_checkpoint_free(postflight_checkpoint* checkpoint);
 
+/* "safetensors": what it was recognised as, by the name that listings have. */
+const char* postflight_checkpoint_format(
+    const postflight_checkpoint* checkpoint);
 /* postflight.ckpt.ls/1; with all != 0, values too. */
 postflight_status postflight_checkpoint_list(
     const postflight_checkpoint* checkpoint, int all, postflight_text** json,
@@ -440,6 +452,9 @@ postflight_status postflight_job_entries(const postflight_job* job,
                                          postflight_error** error);
 void postflight_columns_free(postflight_columns* columns);
 size_t postflight_columns_count(const postflight_columns* columns);
+/* All of them. Their data are in one block of memory. */
+const postflight_column* postflight_columns_data(
+    const postflight_columns* columns);
 /* Valid while the columns live. */
 postflight_status postflight_columns_at(const postflight_columns* columns,
                                         size_t place, postflight_column* column,
@@ -504,6 +519,10 @@ postflight_status postflight_writer_flush(postflight_writer* writer,
 /* Writes the end; without it, readers find the data truncated. */
 postflight_status postflight_writer_finish(postflight_writer* writer,
                                            postflight_error** error);
+/* Of a writer that was made with a NULL function: what it has encoded since the
+ * last call. Valid until the next call with the writer. */
+void postflight_writer_take(postflight_writer* writer, const void** data,
+                            size_t* size);
 void postflight_writer_free(postflight_writer* writer);
 
 /* Decodes what it reads. */
@@ -512,10 +531,17 @@ postflight_status postflight_reader_new(const postflight_chain* chain,
                                         postflight_read_function function,
                                         void* user, postflight_reader** reader,
                                         postflight_error** error);
-/* *count is 0 only at the end. */
+/* *count is 0 only at the end, or if the reader is hungry. */
 postflight_status postflight_reader_read(postflight_reader* reader, void* to,
                                          size_t size, size_t* count,
                                          postflight_error** error);
+/* For a reader that was made with a NULL function: the next bytes to decode,
+ * which are copied; none (size 0) say that there are no more. */
+postflight_status postflight_reader_feed(postflight_reader* reader,
+                                         const void* data, size_t size,
+                                         postflight_error** error);
+/* Whether it has used up what it was fed, and was not told of the end. */
+int postflight_reader_is_hungry(const postflight_reader* reader);
 void postflight_reader_free(postflight_reader* reader);
 
 /* ---- a temporary folder for a group of processes ---------------------- */
@@ -538,6 +564,7 @@ struct postflight_folder_options {
   int (*await)(void* user, const char* key, double seconds, char* value,
                size_t size);
   double time_limit; /* in seconds, for each wait; 0: five minutes */
+  postflight_context* context; /* whose function interrupts waits, or NULL */
 };
 
 /* Rank 0 makes the folder. */
@@ -586,6 +613,63 @@ postflight_status postflight_session_finish(postflight_session* session,
 void postflight_session_free(postflight_session* session);
 /* Where the samples are, for `postflight profile report`. */
 const char* postflight_session_file(const postflight_session* session);
+
+/* ---- profiling of compilations --------------------------------------- */
+
+/* Profiles the phases of a compilation, with the contract of torch's
+ * StrobelightCompileTimeProfiler: the outermost phase of each thread counts,
+ * whatever happens to the profiler the work runs exactly once, and the variables
+ * COMPILE_STROBELIGHT_* and POSTFLIGHT_* (docs/profiler.md) have their effect. */
+typedef struct postflight_compile_profiler postflight_compile_profiler;
+
+/* A profiler of the program's own. The functions return 0 on success. */
+struct postflight_phase_profiler {
+  size_t size;
+  void* user;
+  int (*start)(void* user, const char* phase, const char* frame_id);
+  /* Called once for each successful start, by the same thread. */
+  int (*stop)(void* user, const char* phase, const char* frame_id,
+              uint64_t* samples);
+  int exclusive; /* it profiles one thread at a time */
+};
+
+struct postflight_compile_options {
+  size_t size;
+  postflight_context* context; /* whose log gets torch's lines, or NULL */
+  const char* output;          /* NULL: profile.pflog, profile-rank0.pflog */
+  /* NULL: a session for all phases. */
+  const struct postflight_phase_profiler* profiler;
+};
+
+typedef struct postflight_compile_counters {
+  uint64_t success;
+  uint64_t failed; /* the profiler failed, or the work */
+  uint64_t ignored_recursive;
+  uint64_t ignored_concurrent;
+  uint64_t filtered;
+  uint64_t empty; /* without samples; not of sessions */
+} postflight_compile_counters;
+
+/* If the profiler cannot be made, that is logged and nothing is profiled: the
+ * work is more important. */
+postflight_status postflight_compile_profiler_new(
+    const struct postflight_compile_options* options,
+    postflight_compile_profiler** profiler, postflight_error** error);
+void postflight_compile_profiler_free(postflight_compile_profiler* profiler);
+int postflight_compile_profiler_is_enabled(
+    const postflight_compile_profiler* profiler);
+/* Returns what the work returns; 0 is success. `frame_id` may be NULL. */
+int postflight_compile_profiler_run(postflight_compile_profiler* profiler,
+                                    const char* phase, const char* frame_id,
+                                    int (*work)(void* user), void* user);
+postflight_compile_counters postflight_compile_profiler_counters(
+    const postflight_compile_profiler* profiler);
+/* "2026-11-15-17:02:33_4711_node3_rank7": a tag of every sample. */
+const char* postflight_compile_profiler_identifier(
+    const postflight_compile_profiler* profiler);
+/* Of the file, or what POSTFLIGHT_URL_COMMAND has made of it. */
+const char* postflight_compile_profiler_url(
+    const postflight_compile_profiler* profiler);
 
 #ifdef __cplusplus
 }

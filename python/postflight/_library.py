@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 import threading
-from typing import Any, Callable, List, Optional, Sequence, TypeVar
+from typing import Any, Generator, List, Optional, Sequence
 
 NAME = "libpostflight.so.0"
 
@@ -73,11 +73,22 @@ _POINTERS = {
     "postflight_version": ctypes.c_char_p,
     "postflight_folder_path": ctypes.c_char_p,
     "postflight_plan_values": ctypes.c_void_p,
+    "postflight_columns_data": ctypes.c_void_p,
+    "postflight_checkpoint_format": ctypes.c_char_p,
 }
 _SIZES = ("postflight_text_size", "postflight_checkpoint_tensor_count",
           "postflight_columns_count", "postflight_plan_count")
 
 _lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+# Another thread may have held it.
+os.register_at_fork(after_in_child=_after_fork)
 _library: Optional[ctypes.CDLL] = None
 
 
@@ -111,6 +122,10 @@ def call(name: str, *arguments: Any) -> None:
     lib.postflight_error_free(error)
     if status == Error.NO_MEMORY:
         raise MemoryError(message)
+    if status == Error.INTERRUPTED and _raised:
+        raised = _raised.copy()
+        _raised.clear()
+        raise raised[-1]
     raise Error(message, status)
 
 
@@ -126,38 +141,6 @@ def text(name: str, *arguments: Any) -> str:
         lib.postflight_text_free(handle)
 
 
-_Result = TypeVar("_Result")
-
-
-def interruptible(work: Callable[[], _Result]) -> _Result:
-    """Runs a long call so that Ctrl-C has its effect at once.
-
-    The call runs in another thread, as Python handles signals only between two
-    of its own instructions. After Ctrl-C it goes on there to its end, and keeps
-    alive what it needs until then.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    outcome: List[Any] = []
-
-    def run() -> None:
-        try:
-            outcome.extend((work(), None))
-        except BaseException as error:
-            outcome.extend((None, error))
-
-    thread = threading.Thread(target=run, name="postflight", daemon=True)
-    thread.start()
-    thread.join()
-    result, error = outcome
-    if error is not None:
-        try:
-            raise error
-        finally:
-            del error, outcome
-    return result
-
-
 class Handle:
     """A handle of the library's, freed with this object."""
 
@@ -171,6 +154,57 @@ class Handle:
         if free is not None and value:
             self.value = ctypes.c_void_p()
             free(value)
+
+
+# What handlers of signals have raised during a call; call() raises it.
+_raised: List[BaseException] = []
+
+
+def _keep(error: BaseException) -> None:
+    """Without the frame of _signals() in its traceback: those who clear the
+    frames of a traceback would end it."""
+    trace = error.__traceback__
+    _raised.append(error.with_traceback(trace.tb_next if trace else None))
+
+
+def _signals() -> Generator[int, Any, None]:
+    """Runs the pending handlers of signals; 1 if one of them has raised.
+
+    They run where a frame goes on. A function would go on before its first
+    try, and what is raised there is lost; a generator goes on inside of it.
+    """
+    answer = 0
+    while True:
+        try:
+            try:
+                while True:
+                    yield answer
+                    answer = 0
+            except GeneratorExit:
+                return
+            except BaseException as error:
+                _keep(error)
+                answer = 1
+        except BaseException as error:  # of a second signal
+            _keep(error)
+            answer = 1
+
+
+_asking = _signals()
+next(_asking)
+_ASK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_asking.send)
+_context: Optional[Handle] = None
+
+
+def context() -> ctypes.c_void_p:
+    """What calls share: long ones let the handlers of signals run, and end if
+    one raises, as that of Ctrl-C does."""
+    global _context
+    if _context is None:
+        made = Handle("context", "postflight_context_new")
+        library().postflight_context_set_interrupt(made.value, _ASK, None)
+        _context = made
+    return _context.value
 
 
 def path_bytes(path: Any) -> bytes:

@@ -13,7 +13,7 @@ import struct
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import arrays
-from ._library import Error, Handle, String, call, interruptible, library, \
+from ._library import Error, Handle, String, call, context, library, \
     path_bytes, strings, text
 
 DICT, LIST, TUPLE, SET, OBJECT, TENSOR, REFERENCE, VALUE = range(8)
@@ -21,9 +21,6 @@ ROOT, STRING_KEY, INTEGER_KEY, INDEX, ATTRIBUTE, OTHER_KEY = range(6)
 PARAMETER, BUFFER, REQUIRES_GRAD, READABLE, HAS_PARTS, CONTIGUOUS, \
     SHAPE_UNKNOWN = (1 << bit for bit in range(7))
 CHECK_CRC = 1
-
-# Bytes that one call reads; takes some hundredths of a second.
-_AT_ONCE = 128 << 20
 
 _NODE = struct.Struct("<IIQQqIIIIQQIIqdQQ")
 
@@ -242,14 +239,19 @@ class Checkpoint:
         options.plugins = ctypes.cast(files, ctypes.POINTER(ctypes.c_char_p))
         options.plugin_count = len(files)
         options.key = key.encode() if key else None
-        self._handle = Handle("checkpoint", "postflight_checkpoint_open", None,
-                              place, ctypes.byref(options))
+        self._handle = Handle("checkpoint", "postflight_checkpoint_open",
+                              context(), place, ctypes.byref(options))
         self._nodes: Optional[memoryview] = None
         self._descriptor: Optional[_Descriptor] = None
 
     @property
     def _value(self) -> ctypes.c_void_p:
         return self._handle.value
+
+    @property
+    def format(self) -> str:
+        """What it was recognised as: torch_zip, safetensors, dcp, ..."""
+        return library().postflight_checkpoint_format(self._value).decode()
 
     def list(self, all: bool = False) -> Dict[str, Any]:
         """The answer of ``postflight ckpt ls --json``."""
@@ -258,13 +260,11 @@ class Checkpoint:
 
     def verify(self) -> Dict[str, Any]:
         """The answer of ``postflight ckpt verify --json``."""
-        return json.loads(interruptible(
-            lambda: text("postflight_checkpoint_verify", self._value)))
+        return json.loads(text("postflight_checkpoint_verify", self._value))
 
     def digest(self) -> Dict[str, Any]:
         """The answer of ``postflight ckpt digest --json``."""
-        return json.loads(interruptible(
-            lambda: text("postflight_checkpoint_digest", self._value)))
+        return json.loads(text("postflight_checkpoint_digest", self._value))
 
     def _all_nodes(self) -> memoryview:
         if self._nodes is None:
@@ -327,32 +327,12 @@ class Checkpoint:
     def read_all_into(self, targets: List[Tuple[int, int, int]],
                       check_crc: bool = False) -> None:
         """The same for many (index, address, size), on several threads."""
-        # In parts, between which Ctrl-C has its effect.
-        part: List[Tuple[int, int, int]] = []
-        size = 0
-        for target in targets:
-            part.append(target)
-            size += target[2]
-            if size >= _AT_ONCE:
-                self._read_part(part, check_crc, size)
-                part, size = [], 0
-        if part:
-            self._read_part(part, check_crc, size)
-
-    def _read_part(self, targets: List[Tuple[int, int, int]], check_crc: bool,
-                   size: int) -> None:
         raw = (_Target * len(targets))()
         for place, (index, address, length) in zip(raw, targets):
             place.index, place.to, place.size = index, address, length
-
-        def read() -> None:
-            call("postflight_tensors_read", self._value, raw,
-                 ctypes.c_size_t(len(targets)),
-                 ctypes.c_uint32(CHECK_CRC if check_crc else 0))
-        if size < 2 * _AT_ONCE:
-            read()
-        else:
-            interruptible(read)
+        call("postflight_tensors_read", self._value, raw,
+             ctypes.c_size_t(len(targets)),
+             ctypes.c_uint32(CHECK_CRC if check_crc else 0))
 
     def read_slice(self, index: int, slice: str, framework: str = "",
                    check_crc: bool = False) -> Any:
@@ -633,7 +613,7 @@ def judge(path: Any) -> Tuple[bool, Dict[str, Any]]:
     """Whether `postflight pickle` calls a file SAFE, and its answer."""
     safe, lib = ctypes.c_int(), library()
     handle = ctypes.c_void_p()
-    call("postflight_pickle_inspect", None, path_bytes(path),
+    call("postflight_pickle_inspect", context(), path_bytes(path),
          ctypes.byref(safe), ctypes.byref(handle))
     try:
         raw = ctypes.string_at(lib.postflight_text_data(handle),
@@ -697,11 +677,13 @@ def open_checkpoint(path: Any, *, safe: bool = True, rank: Optional[int] = None,
             raise Error(f"{os.fsdecode(name)} is not a regular file", Error.IO)
         place = f"/proc/self/fd/{descriptor}"
         try:
-            if safe and not _has_no_pickles(descriptor):
-                is_safe, answer = judge(place)
-                if not is_safe:
-                    _refuse(name, answer)
+            judged = safe and not _looks_like_safetensors(descriptor)
+            if judged:
+                _judge_file(name, place)
             made._open(name, place.encode(), rank, plugins, key)
+            # A file may look like several formats.
+            if safe and not judged and made.format != "safetensors":
+                _judge_file(name, place)
         except Error as error:
             raise type(error)(str(error).replace(place, os.fsdecode(name)),
                               error.status) from None
@@ -712,8 +694,14 @@ def open_checkpoint(path: Any, *, safe: bool = True, rank: Optional[int] = None,
     return made
 
 
-def _has_no_pickles(descriptor: int) -> bool:
-    """Whether a file is a safetensors file, which has none."""
+def _judge_file(name: Any, place: str) -> None:
+    is_safe, answer = judge(place)
+    if not is_safe:
+        _refuse(name, answer)
+
+
+def _looks_like_safetensors(descriptor: int) -> bool:
+    """Such a file has no pickles."""
     front = os.pread(descriptor, 9, 0)
     return len(front) == 9 and front[8:9] == b"{" and int.from_bytes(
         front[:8], "little") <= 100_000_000

@@ -8,10 +8,11 @@ import json
 import os
 import pickle
 import re
+import struct
 import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ._library import Error, Handle, String, as_list, call, interruptible, \
+from ._library import Error, Handle, as_list, call, context, library, \
     path_bytes, strings, text
 
 
@@ -23,11 +24,8 @@ class _Evidence(ctypes.Structure):
                 ("stacks", _strings), ("stack_count", ctypes.c_size_t)]
 
 
-class _Column(ctypes.Structure):
-    _fields_ = [("name", String), ("type", ctypes.c_uint32),
-                ("reserved", ctypes.c_uint32), ("data", ctypes.c_void_p),
-                ("count", ctypes.c_size_t), ("strings", ctypes.c_void_p),
-                ("string_count", ctypes.c_size_t)]
+_COLUMN = struct.Struct("<QQIIQQQQ")
+_STRING = struct.Struct("<QQ")
 
 
 def _job(paths: Any, hosts: Any, logs: Any, stacks: Any,
@@ -39,9 +37,8 @@ def _job(paths: Any, hosts: Any, logs: Any, stacks: Any,
                 ctypes.cast(array, ctypes.POINTER(ctypes.c_char_p)))
         setattr(evidence, f"{field}_count", len(array))
     evidence.hosts = path_bytes(hosts) if hosts else None
-    return interruptible(
-        lambda: Handle("job", "postflight_job_read", None,
-                       ctypes.byref(evidence), int(diagnose)))
+    return Handle("job", "postflight_job_read", context(),
+                  ctypes.byref(evidence), int(diagnose))
 
 
 # ---- the verdict ------------------------------------------------------------
@@ -133,6 +130,8 @@ def diagnose(paths: Any = (), *, logs: Any = (), hosts: Any = None, stacks: Any 
 
 _FORMATS = {0: ("i", "<i4"), 1: ("q", "<i8"), 2: ("d", "<f8"), 3: ("?", "?"),
             4: ("I", "<u4")}
+_SIZES = {0: 4, 1: 8, 2: 8, 3: 1, 4: 4}
+_TEXTS = 4
 
 
 class Column(Sequence[Any]):
@@ -142,12 +141,27 @@ class Column(Sequence[Any]):
     their places in ``categories``.
     """
 
+    __slots__ = ("name", "kind", "data", "_texts", "_owner", "_categories")
+
     def __init__(self, name: str, kind: int, data: memoryview,
-                 categories: Optional[List[str]]) -> None:
+                 texts: Tuple[int, int], owner: Any) -> None:
         self.name = name
         self.kind = kind
         self.data = data
-        self.categories = categories
+        self._texts = texts  # where they are, and how many
+        self._owner = owner
+        self._categories: Optional[List[str]] = None
+
+    @property
+    def categories(self) -> Optional[List[str]]:
+        """The texts that ``data`` has the places of; None for numbers."""
+        if self.kind == _TEXTS and self._categories is None:
+            start, count = self._texts
+            raw = ctypes.string_at(start, count * _STRING.size)
+            self._categories = [
+                ctypes.string_at(at, size).decode("utf-8", "surrogateescape")
+                for at, size in _STRING.iter_unpack(raw)]
+        return self._categories
 
     def __len__(self) -> int:
         return len(self.data)
@@ -156,7 +170,8 @@ class Column(Sequence[Any]):
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
         value = self.data[place]
-        return value if self.categories is None else self.categories[value]
+        categories = self.categories
+        return value if categories is None else categories[value]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         import numpy
@@ -217,32 +232,27 @@ def entries(paths: Any) -> Entries:
     (True, [0, 1, 2, 3])
     """
     job = _job(paths, None, (), (), False)
-    handle = Handle("columns", "postflight_job_entries", job.value)
-    from ._library import library
+    owner = Handle("columns", "postflight_job_entries", job.value)
+    lib = library()
+    raw = list(_COLUMN.iter_unpack(ctypes.string_at(
+        lib.postflight_columns_data(owner.value),
+        lib.postflight_columns_count(owner.value) * _COLUMN.size)))
+    # The data of all columns are one object's, which keeps the memory alive.
+    begin = min(column[4] for column in raw)
+    end = max(at + count * _SIZES[kind]
+              for _, _, kind, _, at, count, _, _ in raw)
+    memory = (ctypes.c_char * (end - begin)).from_address(begin)
+    memory._owner = owner
+    block = memoryview(memory).cast("B").toreadonly()
     columns = {}
-    for place in range(library().postflight_columns_count(handle.value)):
-        raw = _Column()
-        call("postflight_columns_at", handle.value, ctypes.c_size_t(place),
-             ctypes.byref(raw))
-        columns[raw.name.text()] = _column(handle, raw)
+    for name_at, name_size, kind, _, at, count, texts, text_count in raw:
+        name = ctypes.string_at(name_at, name_size).decode()
+        start = at - begin
+        columns[name] = Column(
+            name, kind,
+            block[start:start + count * _SIZES[kind]].cast(_FORMATS[kind][0]),
+            (texts, text_count), owner)
     return Entries(columns)
-
-
-def _column(owner: Handle, raw: _Column) -> Column:
-    letter = _FORMATS[raw.type][0]
-    item = {"i": 4, "q": 8, "d": 8, "?": 1, "I": 4}[letter]
-    if raw.count:
-        memory = (ctypes.c_char * (raw.count * item)).from_address(raw.data)
-        memory._owner = owner  # the memory is the library's
-    else:
-        memory = (ctypes.c_char * 0)()
-    data = memoryview(memory).cast("B").cast(letter).toreadonly()
-    categories = None
-    if raw.type == 4:
-        table = (String * raw.string_count).from_address(raw.strings) \
-            if raw.string_count else ()
-        categories = [one.text() for one in table]
-    return Column(raw.name.text(), raw.type, data, categories)
 
 
 # ---- the reference's dictionaries -------------------------------------------

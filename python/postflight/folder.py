@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, Callable, Iterator, Optional, TypeVar
 
-from ._library import Handle, call, library, path_bytes
+from ._library import Handle, call, context, library, path_bytes
 
 _PUBLISH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p,
                             ctypes.c_char_p)
@@ -22,7 +22,8 @@ class _Options(ctypes.Structure):
                 ("world_size", ctypes.c_size_t), ("parent", ctypes.c_char_p),
                 ("meeting_folder", ctypes.c_char_p), ("user", ctypes.c_void_p),
                 ("publish", _PUBLISH), ("await_", _AWAIT),
-                ("time_limit", ctypes.c_double)]
+                ("time_limit", ctypes.c_double),
+                ("context", ctypes.c_void_p)]
 
 
 class SharedTemporaryFolder:
@@ -45,6 +46,7 @@ class SharedTemporaryFolder:
         options.parent = path_bytes(parent) if parent else None
         options.meeting_folder = path_bytes(meeting) if meeting else None
         options.time_limit = time_limit
+        options.context = context()
         self._handle = Handle("folder", "postflight_folder_new",
                               ctypes.byref(options))
         self.path = os.fsdecode(

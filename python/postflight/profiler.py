@@ -29,6 +29,9 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple, TypeVar
 
 from ._library import Error
 
+# Of the processor that torch's numbers of cycles are meant for.
+_CYCLES_PER_SECOND = 3e9
+
 _log = logging.getLogger("strobelight_compile_time_profiler")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -286,8 +289,8 @@ class PhaseProfiler:
                  async_stack_max_len: int = 500, run_user_name: str = "",
                  sample_tags: Optional[Set[str]] = None, output: Any = None,
                  **_: Any) -> None:
-        # Cycles of a processor with 3 GHz, as torch means them.
-        self._profiler = Profiler(output, interval=sample_each / 3e9,
+        self._profiler = Profiler(output,
+                                  interval=sample_each / _CYCLES_PER_SECOND,
                                   max_stack=min(stack_max_len, 4096),
                                   duration=max_profile_duration_sec)
         self.run_user_name = run_user_name
@@ -340,6 +343,24 @@ def _number(most: float) -> Callable[[str], int]:
             raise ValueError(text)
         return int(number)
     return parse
+
+
+def _cycles_of_rate(text: str) -> int:
+    """The cycles between samples at a rate as the program takes it: "99" or
+    "99Hz" per second, an interval such as "5ms", or "10000000cycles"."""
+    found = re.fullmatch(r"([0-9.]+)\s*(Hz|s|ms|us|ns|cycles)?", text)
+    if found is None:
+        raise ValueError(text)
+    number, unit = float(found.group(1)), found.group(2) or "Hz"
+    if not number > 0:
+        raise ValueError(text)
+    if unit == "cycles":
+        return max(1, int(number))
+    seconds = 1 / number if unit == "Hz" else \
+        number * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+    if not 1e-4 <= seconds <= 10:
+        raise ValueError(text)
+    return max(1, round(seconds * _CYCLES_PER_SECOND))
 
 
 def _pattern(text: str) -> Optional[str]:
@@ -399,8 +420,10 @@ class CompileTimeProfiler:
     max_profile_time: int = _variable(
         ("COMPILE_STROBELIGHT_MAX_PROFILE_TIME", "POSTFLIGHT_MAX_PROFILE_TIME"),
         _number(10**9), 60 * 30)
-    sample_each: int = _variable(("COMPILE_STROBELIGHT_SAMPLE_RATE",),
-                                 _number(1e12), 10_000_000)
+    sample_each: int = _variable(
+        ("POSTFLIGHT_SAMPLE_RATE",), _cycles_of_rate,
+        None) or _variable(("COMPILE_STROBELIGHT_SAMPLE_RATE",),
+                           _number(1e12), 10_000_000)
     frame_id_filter: Optional[str] = _variable(
         ("COMPILE_STROBELIGHT_FRAME_FILTER", "POSTFLIGHT_FRAME_FILTER"),
         _pattern, None)
@@ -553,6 +576,14 @@ class CompileTimeProfiler:
                     cls.success_profile_count + cls.failed_profile_count
             _log.info("%d strobelight success runs out of %d non-recursive "
                       "compilation events.", success, all_runs)
+
+
+def _after_fork() -> None:
+    CompileTimeProfiler._lock = threading.Lock()
+
+
+# Another thread may have held it.
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Once:

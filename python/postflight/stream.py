@@ -13,12 +13,11 @@ import json
 import os
 from typing import IO, Any, ClassVar, Dict, List, Optional, Sequence, Type
 
-from ._library import Error, Handle, call, path_bytes, strings, text
+from ._library import Error, Handle, call, library, path_bytes, strings, text
 
-_WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
-                          ctypes.c_size_t)
-_READ = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_void_p,
-                         ctypes.c_size_t)
+# Bytes of one call; takes some hundredths of a second.
+_AT_ONCE = 4 << 20
+_FED = 64 << 10
 
 
 class Chain:
@@ -72,42 +71,44 @@ class Writer(io.RawIOBase):
         self._below = below
         self._error: Optional[BaseException] = None
         self._position = 0
-        self._function = _WRITE(self._pass_on)
         self._handle: Optional[Handle] = Handle(
-            "writer", "postflight_writer_new", chain._handle.value,
-            self._function, None)
-
-    def _pass_on(self, user: Any, data: int, size: int) -> int:
-        try:
-            piece = memoryview((ctypes.c_char * size).from_address(data))
-            at = 0
-            while at < size:
-                count = self._below.write(bytes(piece[at:]))
-                at += size if count is None else count
-            return 0
-        except BaseException as error:  # noqa: B902, raised by _call
-            self._error = error
-            return 1
+            "writer", "postflight_writer_new", chain._handle.value, None, None)
 
     def _call(self, name: str, *arguments: Any) -> None:
+        """Encodes, and writes what that has made."""
         if self._handle is None:
             raise ValueError("the writer is closed")
         try:
             call(name, self._handle.value, *arguments)
-        except Error:
-            if self._error is not None:
-                raise self._error from None
+            self._pass_on()
+        except BaseException as error:
+            self._error = error
             raise
+
+    def _pass_on(self) -> None:
+        assert self._handle is not None
+        start, size = ctypes.c_void_p(), ctypes.c_size_t()
+        library().postflight_writer_take(self._handle.value,
+                                         ctypes.byref(start),
+                                         ctypes.byref(size))
+        made = ctypes.string_at(start, size.value) if size.value else b""
+        at = 0
+        while at < len(made):
+            count = self._below.write(made[at:] if at else made)
+            at += len(made) if count is None else count
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        raw = bytes(view)
-        self._call("postflight_writer_write", raw, ctypes.c_size_t(len(raw)))
-        self._position += len(raw)
-        return len(raw)
+        # In parts, between which the handlers of signals run.
+        for at in range(0, max(1, len(view)), _AT_ONCE):
+            raw = bytes(view[at:at + _AT_ONCE])
+            self._call("postflight_writer_write", raw,
+                       ctypes.c_size_t(len(raw)))
+            self._position += len(raw)
+        return len(view)
 
     def flush(self) -> None:
         if self._handle is not None and not self.closed:
@@ -143,23 +144,13 @@ class Reader(io.RawIOBase):
                 else None
         except (AttributeError, OSError):
             self._start = None
-        self._function = _READ(self._fetch)
         self._open()
 
     def _open(self) -> None:
         self._handle: Optional[Handle] = Handle(
-            "reader", "postflight_reader_new", self._chain._handle.value,
-            self._function, None)
+            "reader", "postflight_reader_new", self._chain._handle.value, None,
+            None)
         self._position = 0
-
-    def _fetch(self, user: Any, to: int, size: int) -> int:
-        try:
-            data = self._below.read(size)
-            ctypes.memmove(to, data, len(data))
-            return len(data)
-        except BaseException as error:  # noqa: B902, raised by readinto
-            self._error = error
-            return -1
 
     def readable(self) -> bool:
         return True
@@ -170,21 +161,25 @@ class Reader(io.RawIOBase):
     def tell(self) -> int:
         return self._position
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> Optional[int]:
         if self._handle is None:
             raise ValueError("the reader is closed")
-        view = memoryview(buffer).cast("B")
+        view = memoryview(buffer).cast("B")[:_AT_ONCE]
         if not len(view):
             return 0
         memory = (ctypes.c_char * len(view)).from_buffer(view)
         count = ctypes.c_size_t()
-        try:
-            call("postflight_reader_read", self._handle.value, memory,
+        lib, handle = library(), self._handle
+        while True:
+            call("postflight_reader_read", handle.value, memory,
                  ctypes.c_size_t(len(view)), ctypes.byref(count))
-        except Error:
-            if self._error is not None:
-                raise self._error from None
-            raise
+            if count.value or not lib.postflight_reader_is_hungry(handle.value):
+                break
+            data = self._below.read(_FED)
+            if data is None:
+                return None
+            call("postflight_reader_feed", handle.value, data,
+                 ctypes.c_size_t(len(data)))
         self._position += count.value
         return count.value
 

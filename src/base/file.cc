@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include "base/descriptor.h"
+#include "base/interruption.h"
 #include "base/truncation_guard.h"
 
 #include <algorithm>
@@ -18,6 +19,8 @@ namespace postflight {
 
 namespace {
 
+constexpr off_t kPage = 4096;
+constexpr std::size_t kReadAtOnce = std::size_t{16} << 20;
 constexpr std::size_t kFirstRead = std::size_t{1} << 20;
 // Larger files are mapped in any case. Dumps are smaller, and reading as much
 // takes a hundredth of a second.
@@ -57,6 +60,15 @@ Result<Opened> open_for_reading(const std::filesystem::path& path) {
                 "cannot read {}: it is a device; name a file or a pipe",
                 path.string());
   return opened;
+}
+
+// Memory with all of its pages, as a fault for each would take longer than
+// reading them; nullptr if there is none.
+void* populated(off_t size) {
+  void* const address =
+      ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, /*offset=*/0);
+  return address == MAP_FAILED ? nullptr : address;
 }
 
 }  // namespace
@@ -124,6 +136,12 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path,
     if (errno != ENODEV)
       return fail_errno(fmt::format("cannot map {}", path.string()));
   }
+  if (S_ISREG(opened.status.st_mode) && opened.status.st_size >= kPage &&
+      opened.status.st_size <= kReadWithoutGuard)
+    if (void* const room = populated(opened.status.st_size + 1)) {
+      file.address_ = room;
+      file.mapped_ = static_cast<std::size_t>(opened.status.st_size) + 1;
+    }
   TRY(file.read_all(number, path, limits));
   return file;
 }
@@ -141,7 +159,9 @@ Result<> MappedFile::read_all(int descriptor, const std::filesystem::path& path,
     // Reading one byte past the cap shows whether the file is longer.
     const std::uint64_t until_cap = limits.max_pipe_bytes - size_;
     const std::size_t room = mapped_ - size_;
-    const std::size_t wanted = until_cap < room ? until_cap + 1 : room;
+    const std::size_t wanted =
+        std::min(until_cap < room ? until_cap + 1 : room, kReadAtOnce);
+    TRY(check_interruption());
     const ssize_t count =
         ::read(descriptor, static_cast<std::byte*>(address_) + size_, wanted);
     if (count == 0)
@@ -168,14 +188,19 @@ Result<> MappedFile::copy_in(std::uint64_t offset, std::uint64_t size) const {
     return fail_errno(fmt::format("cannot read {}", path_.string()));
   std::uint64_t at = begin;
   while (at < end) {
-    const ssize_t count = ::pread(opened.descriptor.number(),
-                                  static_cast<std::byte*>(copy) + (at - begin),
-                                  end - at, static_cast<off_t>(at));
+    const ssize_t count = ::pread(
+        opened.descriptor.number(),
+        static_cast<std::byte*>(copy) + (at - begin),
+        std::min<std::uint64_t>(end - at, kReadAtOnce), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR)
       continue;
-    if (count <= 0)
+    if (count <= 0 || interrupted())
       break;
     at += static_cast<std::uint64_t>(count);
+  }
+  if (interrupted()) {
+    ::munmap(copy, end - begin);
+    return check_interruption();
   }
   if (at < end || opened.status.st_dev != device_ ||
       opened.status.st_ino != inode_) {

@@ -8,6 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/fork_lock.h"
+
 namespace postflight {
 
 struct Leftovers::Entry {
@@ -21,6 +23,7 @@ constinit std::mutex Leftovers::mutex_;
 constinit Leftovers::Entry* Leftovers::first_ = nullptr;
 
 void Leftovers::add(Entry& entry) {
+  hold_during_forks(mutex_, /*rank=*/1);
   const std::lock_guard lock(mutex_);
   entry.next = first_;
   if (first_ != nullptr)

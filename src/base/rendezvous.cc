@@ -2,6 +2,7 @@
 
 #include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/interruption.h"
 #include "base/units.h"
 
 #include <algorithm>
@@ -51,6 +52,7 @@ Result<std::string> FolderRendezvous::await(std::string_view key,
     if (std::filesystem::exists(path, ignored))
       return read_value(path);
     const Clock::Duration left = deadline - clock_.now();
+    TRY(check_interruption());
     if (left <= Clock::Duration::zero())
       return fail(ErrorKind::kIo,
                   "{} did not appear within {}; the process that writes it may "

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fork_lock.h"
+
 namespace postflight {
 namespace {
 
@@ -32,6 +34,7 @@ struct Registry {
 
 Registry& registry() {
   static Registry made;
+  hold_during_forks(made.mutex, /*rank=*/2);
   return made;
 }
 

@@ -1,5 +1,7 @@
 #include "base/worker_pool.h"
 
+#include "base/interruption.h"
+
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -56,12 +58,21 @@ class Run {
   }
 
   // Waits for job `index`, the next to consume; rethrows what it threw.
-  void await(std::size_t index) {
+  Result<> await(std::size_t index) {
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[index % slots_.size()];
-    next_finished_.wait(lock, [&] { return slot.finished; });
+    const auto finished = [&slot] { return slot.finished; };
+    if (Interruption::current() == nullptr)
+      next_finished_.wait(lock, finished);
+    while (!next_finished_.wait_for(lock, Interruption::kPause, finished)) {
+      lock.unlock();
+      TRY(check_interruption());
+      lock.lock();
+    }
     if (slot.thrown)
       std::rethrow_exception(slot.thrown);
+    lock.unlock();
+    return check_interruption();
   }
 
   void consumed(std::size_t index) {
@@ -101,7 +112,10 @@ class Workers {
     threads_.reserve(wanted);
     try {
       while (threads_.size() < wanted)
-        threads_.emplace_back([&run] { run.work_until_done(); });
+        threads_.emplace_back([&run, call = Interruption::current()] {
+          const InterruptionScope working(call);
+          run.work_until_done();
+        });
     } catch (const std::system_error&) {
       // Thread limit reached; the threads already running do the work.
     }
@@ -131,7 +145,7 @@ Result<> WorkerPool::run(
     if (workers.none())
       work(index);
     else
-      run.await(index);
+      TRY(run.await(index));
     TRY(consume(index));
     run.consumed(index);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/interruption.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -29,14 +30,17 @@ class WorkerPool {
   //
   // An error from `consume` is returned; running jobs are finished and no more
   // are started. What `work` throws (bad_alloc) is rethrown here, in order.
-  // With one thread everything runs on the calling thread.
+  // With one thread everything runs on the calling thread. If the call is
+  // interrupted, see Interruption, that is an error, too.
   template <class Work, class Consume>
   Result<> map_ordered(std::size_t count, Work&& work,
                        Consume&& consume) const {
     using T = std::invoke_result_t<Work&, std::size_t>;
     if (threads_ == 1 || count <= 1) {
-      for (std::size_t index = 0; index < count; ++index)
+      for (std::size_t index = 0; index < count; ++index) {
+        TRY(check_interruption());
         TRY(consume(index, work(index)));
+      }
       return {};
     }
     const std::size_t window = std::min(count, 2 * threads_);

@@ -50,6 +50,11 @@ postflight_status report_no_memory(postflight_error** to) {
   return POSTFLIGHT_NO_MEMORY;
 }
 
+postflight_status report_interrupted(postflight_error** to) {
+  hand_error(POSTFLIGHT_INTERRUPTED, "interrupted", to);
+  return POSTFLIGHT_INTERRUPTED;
+}
+
 postflight_status report_exception(const std::exception& exception,
                                    postflight_error** to) {
   // The standard library's own, such as a thread that cannot be started.

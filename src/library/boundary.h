@@ -10,6 +10,7 @@
 #include <postflight/postflight.h>
 
 #include "base/error.h"
+#include "base/interruption.h"
 #include "base/output.h"
 
 // What every function of the C interface does at its edge: no exception leaves
@@ -37,8 +38,13 @@ inline std::string text_or_empty(const char* text) {
 // Hands an error to the caller, if he wants it, and returns its status.
 postflight_status report(const Error& error, postflight_error** to);
 postflight_status report_no_memory(postflight_error** to);
+postflight_status report_interrupted(postflight_error** to);
 postflight_status report_exception(const std::exception& exception,
                                    postflight_error** to);
+
+// Thrown by what is interruptible(). The only exception of ours: every error on
+// the way, which says why something could not be done, would be wrong.
+struct Interrupted {};
 
 // Runs `body`, which returns Result<>.
 template <class Body>
@@ -46,6 +52,8 @@ postflight_status guarded(postflight_error** error, Body&& body) noexcept {
   try {
     const Result<> done = std::forward<Body>(body)();
     return done ? POSTFLIGHT_OK : report(done.error(), error);
+  } catch (const Interrupted&) {
+    return report_interrupted(error);
   } catch (const std::bad_alloc&) {
     return report_no_memory(error);
   } catch (const std::exception& exception) {
@@ -63,10 +71,13 @@ std::shared_ptr<T> shared_from_members(Members&&... members) {
   return from_members<T>(std::forward<Members>(members)...);
 }
 
-// Hands a handle to the caller.
+// Hands a handle to the caller, unless he has interrupted the call: a part of
+// the answer may be missing.
 template <class Handle>
 void hand_out(std::unique_ptr<Handle> handle, Handle** to) {
-  *to = handle.release();
+  const Interruption* const call = Interruption::current();
+  if (call == nullptr || !call->happened())
+    *to = handle.release();
 }
 
 inline void hand_out(std::string text, postflight_text** to) {

@@ -64,6 +64,26 @@ void set_value(const Value& value, std::deque<std::string>& texts,
   }
 }
 
+postflight_node node_of(const Node& node, std::deque<std::string>& texts) {
+  postflight_node made{.kind = static_cast<std::uint32_t>(node.kind),
+                       .key_kind = static_cast<std::uint32_t>(node.key.kind),
+                       .key = as_string(node.key.text),
+                       .key_number = node.key.number,
+                       .parent = node.parent,
+                       .end = node.end,
+                       .index = node.index,
+                       .children = node.children,
+                       .type = as_string(node.type),
+                       .value_kind = POSTFLIGHT_NONE,
+                       .reserved = 0,
+                       .integer = 0,
+                       .floating = 0,
+                       .text = {nullptr, 0}};
+  if (node.kind == NodeKind::kValue)
+    set_value(node.value, texts, made);
+  return made;
+}
+
 std::uint32_t flags_of(const Tensor& tensor) {
   std::uint32_t flags = 0;
   const auto set_if = [&flags](bool is_so, postflight_tensor_flag flag) {
@@ -147,12 +167,12 @@ Result<> keep_descriptions(const Checkpoint& checkpoint) {
   return {};
 }
 
-postflight_checkpoint* handle(std::shared_ptr<SharedContext> context,
-                              Checkpoint opened, std::string name) {
+std::unique_ptr<postflight_checkpoint> handle(
+    std::shared_ptr<SharedContext> context, Checkpoint opened,
+    std::string name) {
   return from_members<postflight_checkpoint>(
-             std::make_shared<const SharedCheckpoint>(
-                 std::move(context), std::move(opened), std::move(name)))
-      .release();
+      std::make_shared<const SharedCheckpoint>(
+          std::move(context), std::move(opened), std::move(name)));
 }
 
 std::vector<std::uint32_t> tensors_of(const Checkpoint& checkpoint) {
@@ -181,35 +201,22 @@ SharedCheckpoint::SharedCheckpoint(std::shared_ptr<SharedContext> with,
       name(std::move(path)),
       safety(safety_of(checkpoint, /*quickly=*/true)) {}
 
-postflight_node SharedCheckpoint::node_of(const Node& node) const {
-  postflight_node made{.kind = static_cast<std::uint32_t>(node.kind),
-                       .key_kind = static_cast<std::uint32_t>(node.key.kind),
-                       .key = as_string(node.key.text),
-                       .key_number = node.key.number,
-                       .parent = node.parent,
-                       .end = node.end,
-                       .index = node.index,
-                       .children = node.children,
-                       .type = as_string(node.type),
-                       .value_kind = POSTFLIGHT_NONE,
-                       .reserved = 0,
-                       .integer = 0,
-                       .floating = 0,
-                       .text = {nullptr, 0}};
-  if (node.kind == NodeKind::kValue)
-    set_value(node.value, texts_, made);
-  return made;
+SharedCheckpoint::~SharedCheckpoint() {
+  delete nodes_.load();
 }
 
 const std::vector<postflight_node>& SharedCheckpoint::nodes() const {
-  std::call_once(made_, [this] {
-    std::vector<postflight_node> made;
-    made.reserve(checkpoint.nodes().size());
-    for (const Node& node : checkpoint.nodes())
-      made.push_back(node_of(node));
-    nodes_ = std::move(made);
-  });
-  return nodes_;
+  const Nodes* known = nodes_.load();
+  if (known != nullptr)
+    return known->nodes;
+  auto made = std::make_unique<Nodes>();
+  made->nodes.reserve(checkpoint.nodes().size());
+  for (const Node& node : checkpoint.nodes())
+    made->nodes.push_back(node_of(node, made->texts));
+  // Another thread may have made them meanwhile.
+  if (nodes_.compare_exchange_strong(known, made.get()))
+    known = made.release();
+  return known->nodes;
 }
 
 Result<const Tensor*> SharedCheckpoint::tensor(std::uint32_t index) const {
@@ -245,12 +252,14 @@ postflight_status postflight_checkpoint_open(
     const postflight_open_options* options, postflight_checkpoint** checkpoint,
     postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    std::shared_ptr<SharedContext> shared = shared_context(context);
-    OpenOptions with = TRY(open_options(options, shared->context));
-    Checkpoint opened = TRY(Checkpoint::open(path, std::move(with)));
-    TRY(keep_descriptions(opened));
-    *checkpoint = handle(std::move(shared), std::move(opened), path);
-    return {};
+    const std::shared_ptr<SharedContext> shared = shared_context(context);
+    return interruptible(*shared, [&]() -> Result<> {
+      OpenOptions with = TRY(open_options(options, shared->context));
+      Checkpoint opened = TRY(Checkpoint::open(path, std::move(with)));
+      TRY(keep_descriptions(opened));
+      hand_out(handle(shared, std::move(opened), path), checkpoint);
+      return {};
+    });
   });
 }
 
@@ -259,17 +268,24 @@ postflight_status postflight_checkpoint_open_bytes(
     const char* name, const postflight_open_options* options,
     postflight_checkpoint** checkpoint, postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    std::shared_ptr<SharedContext> shared = shared_context(context);
+    const std::shared_ptr<SharedContext> shared = shared_context(context);
     const Bytes bytes(static_cast<const std::byte*>(data), size);
-    OpenOptions with = TRY(open_options(options, shared->context));
-    Checkpoint opened = TRY(Checkpoint::open(bytes, name, std::move(with)));
-    *checkpoint = handle(std::move(shared), std::move(opened), name);
-    return {};
+    return interruptible(*shared, [&]() -> Result<> {
+      OpenOptions with = TRY(open_options(options, shared->context));
+      Checkpoint opened = TRY(Checkpoint::open(bytes, name, std::move(with)));
+      hand_out(handle(shared, std::move(opened), name), checkpoint);
+      return {};
+    });
   });
 }
 
 void postflight_checkpoint_free(postflight_checkpoint* checkpoint) {
   delete checkpoint;
+}
+
+const char* postflight_checkpoint_format(
+    const postflight_checkpoint* checkpoint) {
+  return format_name(checkpoint->shared->checkpoint.format()).data();
 }
 
 postflight_status postflight_checkpoint_list(
@@ -294,13 +310,15 @@ postflight_status postflight_checkpoint_verify(
     postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
     const SharedCheckpoint& shared = *checkpoint->shared;
-    const Verification found = verify(shared.checkpoint);
-    hand_out(written([&](Output& out) {
-               write_verification_json(shared.name, shared.checkpoint, found,
-                                       out);
-             }),
-             json);
-    return {};
+    return interruptible(*shared.context, [&]() -> Result<> {
+      const Verification found = verify(shared.checkpoint);
+      hand_out(written([&](Output& out) {
+                 write_verification_json(shared.name, shared.checkpoint, found,
+                                         out);
+               }),
+               json);
+      return {};
+    });
   });
 }
 
@@ -309,19 +327,21 @@ postflight_status postflight_checkpoint_digest(
     postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
     const SharedCheckpoint& shared = *checkpoint->shared;
-    Result<> done;
-    hand_out(
-        written([&](Output& out) {
-          DigestReport report(shared.name, shared.checkpoint, true, out);
-          done = digest_tensors(
-              shared.checkpoint, tensors_of(shared.checkpoint),
-              [&report](std::uint32_t node, const Result<std::string>& digest) {
-                report.add(node, digest);
-              });
-          report.finish(Terminal());
-        }),
-        json);
-    return done;
+    return interruptible(*shared.context, [&]() -> Result<> {
+      Result<> done;
+      std::string answer = written([&](Output& out) {
+        DigestReport report(shared.name, shared.checkpoint, true, out);
+        done = digest_tensors(
+            shared.checkpoint, tensors_of(shared.checkpoint),
+            [&report](std::uint32_t node, const Result<std::string>& digest) {
+              report.add(node, digest);
+            });
+        report.finish(Terminal());
+      });
+      TRY(std::move(done));
+      hand_out(std::move(answer), json);
+      return {};
+    });
   });
 }
 
@@ -379,7 +399,9 @@ postflight_status postflight_tensor_read(
     const SharedCheckpoint& shared = *checkpoint->shared;
     const TensorTarget target = {TRY(shared.tensor(index)),
                                  {static_cast<std::byte*>(to), size}};
-    return shared.reader(flags).read_all({&target, 1});
+    return interruptible(*shared.context, [&] {
+      return shared.reader(flags).read_all({&target, 1});
+    });
   });
 }
 
@@ -393,7 +415,8 @@ postflight_status postflight_tensors_read(
     for (const postflight_target& target : std::span(targets, count))
       all.push_back({TRY(shared.tensor(target.index)),
                      {static_cast<std::byte*>(target.to), target.size}});
-    return shared.reader(flags).read_all(all);
+    return interruptible(*shared.context,
+                         [&] { return shared.reader(flags).read_all(all); });
   });
 }
 
@@ -412,7 +435,9 @@ postflight_status postflight_tensor_read_slice(
     if (to != nullptr) {
       const TensorTarget target = {&part.tensor,
                                    {static_cast<std::byte*>(to), *size}};
-      TRY(shared.reader(flags).read_all({&target, 1}));
+      TRY(interruptible(*shared.context, [&] {
+        return shared.reader(flags).read_all({&target, 1});
+      }));
     }
     std::ranges::copy(part.shape, shape);
     *dimensions = static_cast<uint32_t>(part.shape.size());

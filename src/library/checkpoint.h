@@ -1,9 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +25,8 @@ struct SharedCheckpoint {
   SharedCheckpoint(const SharedCheckpoint&) = delete;
   SharedCheckpoint& operator=(const SharedCheckpoint&) = delete;
 
+  ~SharedCheckpoint();
+
   // The tree as C sees it, made when it is first asked for.
   const std::vector<postflight_node>& nodes() const;
   Result<const Tensor*> tensor(std::uint32_t index) const;
@@ -39,11 +41,13 @@ struct SharedCheckpoint {
   SafetyVerdict safety;
 
  private:
-  postflight_node node_of(const Node& node) const;
+  struct Nodes {
+    std::vector<postflight_node> nodes = {};
+    std::deque<std::string> texts = {};  // that nodes point to
+  };
 
-  mutable std::once_flag made_;
-  mutable std::vector<postflight_node> nodes_;
-  mutable std::deque<std::string> texts_;  // that nodes point to
+  // Without a lock, which a forked child might find locked.
+  mutable std::atomic<const Nodes*> nodes_ = nullptr;
 };
 
 }  // namespace postflight

@@ -1,3 +1,4 @@
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -19,27 +20,9 @@ using namespace postflight;
 // The entries of a job as columns. Texts, sizes and stacks are in the tables of
 // the job, so a column of them has the places in such a table.
 struct postflight_columns {
-  template <class T>
-  std::vector<T>& add(std::string_view name, postflight_column_type type,
-                      std::deque<std::vector<T>>& pool) {
-    std::vector<T>& data = pool.emplace_back();
-    columns.push_back({.name = as_string(name),
-                       .type = static_cast<std::uint32_t>(type),
-                       .reserved = 0,
-                       .data = nullptr,
-                       .count = 0,
-                       .strings = nullptr,
-                       .string_count = 0});
-    return data;
-  }
-
   std::shared_ptr<const SharedJob> shared;  // which strings point into
   std::vector<postflight_column> columns = {};
-  std::deque<std::vector<std::int32_t>> integers = {};
-  std::deque<std::vector<std::int64_t>> wide = {};
-  std::deque<std::vector<double>> reals = {};
-  std::deque<std::vector<std::uint8_t>> flags = {};
-  std::deque<std::vector<std::uint32_t>> codes = {};
+  std::unique_ptr<std::uint64_t[]> block = {};  // with the data of all of them
   std::deque<std::vector<postflight_string>> tables = {};
   std::deque<std::string> made = {};  // strings that no table has
 };
@@ -50,7 +33,13 @@ namespace {
 class ColumnMaker {
  public:
   explicit ColumnMaker(postflight_columns& to)
-      : to_(to), job_(to.shared->job()), count_(job_.entry_count()) {}
+      : to_(to),
+        job_(to.shared->job()),
+        count_(job_.entry_count()),
+        words_left_(kMostBlocks * count_) {
+    to_.block = std::make_unique_for_overwrite<std::uint64_t[]>(words_left_);
+    next_ = to_.block.get();
+  }
 
   void make() {
     numbers();
@@ -59,45 +48,54 @@ class ColumnMaker {
   }
 
  private:
+  // As many columns have data of their own.
+  static constexpr std::uint64_t kMostBlocks = 18;
+
   // One value for each entry.
   template <class T, class Of>
-  void column(std::string_view name, postflight_column_type type,
-              std::deque<std::vector<T>>& pool, Of of,
+  void column(std::string_view name, postflight_column_type type, Of of,
               std::span<const postflight_string> strings = {}) {
-    std::vector<T>& data = to_.add(name, type, pool);
-    data.reserve(count_);
+    const std::uint64_t words = (count_ * sizeof(T) + 7) / 8;
+    assert(words <= words_left_);
+    words_left_ -= words;
+    T* const data = reinterpret_cast<T*>(next_);
+    T* at = data;
     for (const RankDump& dump : job_.ranks)
       for (std::size_t i = 0; i < dump.entries.size(); ++i)
-        data.push_back(static_cast<T>(of(dump, i)));
-    postflight_column& column = to_.columns.back();
-    column.data = data.data();
-    column.count = data.size();
-    column.strings = strings.data();
-    column.string_count = strings.size();
+        *at++ = static_cast<T>(of(dump, i));
+    next_ += words;
+    to_.columns.push_back({.name = as_string(name),
+                           .type = static_cast<std::uint32_t>(type),
+                           .reserved = 0,
+                           .data = data,
+                           .count = count_,
+                           .strings = strings.data(),
+                           .string_count = strings.size()});
   }
 
   template <class Field>
   void wide(std::string_view name, Field field) {
-    column(name, POSTFLIGHT_INT64, to_.wide,
-           [field](const RankDump& dump, std::size_t i) {
-             return field(dump.entries[i]);
-           });
+    column<std::int64_t>(name, POSTFLIGHT_INT64,
+                         [field](const RankDump& dump, std::size_t i) {
+                           return field(dump.entries[i]);
+                         });
   }
 
   // The same for a field that need not be read with the others.
   void single(std::string_view name,
               std::int64_t (Entries::*field)(std::size_t) const) {
-    column(name, POSTFLIGHT_INT64, to_.wide,
-           [field](const RankDump& dump, std::size_t i) {
-             return (dump.entries.*field)(i);
-           });
+    column<std::int64_t>(name, POSTFLIGHT_INT64,
+                         [field](const RankDump& dump, std::size_t i) {
+                           return (dump.entries.*field)(i);
+                         });
   }
 
   void numbers() {
-    column("rank", POSTFLIGHT_INT32, to_.integers,
-           [](const RankDump& dump, std::size_t) { return dump.rank.value; });
-    column("position", POSTFLIGHT_INT32, to_.integers,
-           [](const RankDump&, std::size_t i) { return i; });
+    column<std::int32_t>(
+        "rank", POSTFLIGHT_INT32,
+        [](const RankDump& dump, std::size_t) { return dump.rank.value; });
+    column<std::int32_t>("position", POSTFLIGHT_INT32,
+                         [](const RankDump&, std::size_t i) { return i; });
     wide("record_id", [](const Entry& entry) { return entry.record_id; });
     single("sequence", &Entries::sequence);
     single("p2p_sequence", &Entries::p2p_sequence);
@@ -105,26 +103,27 @@ class ColumnMaker {
     single("created_ns", &Entries::created);
     single("started_ns", &Entries::started);
     single("completed_ns", &Entries::completed);
-    column("duration_ms", POSTFLIGHT_FLOAT64, to_.reals,
-           [](const RankDump& dump, std::size_t i) {
-             const double duration = dump.entries[i].duration_ms;
-             return duration == -1 ? std::numeric_limits<double>::quiet_NaN()
-                                   : duration;
-           });
+    column<double>("duration_ms", POSTFLIGHT_FLOAT64,
+                   [](const RankDump& dump, std::size_t i) {
+                     const double duration = dump.entries[i].duration_ms;
+                     return duration == -1
+                                ? std::numeric_limits<double>::quiet_NaN()
+                                : duration;
+                   });
     std::vector<postflight_string>& states = to_.tables.emplace_back();
     for (const State state : {State::kScheduled, State::kStarted,
                               State::kCompleted, State::kUnknown})
       states.push_back(as_string(state_name(state)));
-    column(
-        "state", POSTFLIGHT_STRINGS, to_.codes,
+    column<std::uint32_t>(
+        "state", POSTFLIGHT_STRINGS,
         [](const RankDump& dump, std::size_t i) {
           return static_cast<std::uint32_t>(dump.entries.state(i));
         },
         states);
-    column("retired", POSTFLIGHT_BOOL, to_.flags,
-           [](const RankDump& dump, std::size_t i) {
-             return dump.entries.retired(i) ? 1 : 0;
-           });
+    column<std::uint8_t>("retired", POSTFLIGHT_BOOL,
+                         [](const RankDump& dump, std::size_t i) {
+                           return dump.entries.retired(i) ? 1 : 0;
+                         });
   }
 
   // Of one string for each call of the job. All such columns share their
@@ -140,8 +139,8 @@ class ColumnMaker {
       to_.columns.back().strings = strings.data();
       return;
     }
-    column(
-        name, POSTFLIGHT_STRINGS, to_.codes,
+    column<std::uint32_t>(
+        name, POSTFLIGHT_STRINGS,
         [](const RankDump& dump, std::size_t i) {
           return dump.entries.call(i).value;
         },
@@ -155,10 +154,10 @@ class ColumnMaker {
     std::vector<std::int64_t> numbers;
     for (std::uint32_t i = 0; i < job_.tables.call_count(); ++i)
       numbers.push_back(number(job_.tables.call({i})));
-    column(name, POSTFLIGHT_INT64, to_.wide,
-           [&numbers](const RankDump& dump, std::size_t i) {
-             return numbers[dump.entries.call(i).value];
-           });
+    column<std::int64_t>(name, POSTFLIGHT_INT64,
+                         [&numbers](const RankDump& dump, std::size_t i) {
+                           return numbers[dump.entries.call(i).value];
+                         });
   }
 
   std::string_view kept(std::string text) {
@@ -213,12 +212,12 @@ class ColumnMaker {
                  [](const Call& call) { return call.local_group; });
     call_numbers("timeout_ms",
                  [](const Call& call) { return call.timeout_ms; });
-    column("point_to_point", POSTFLIGHT_BOOL, to_.flags,
-           [this](const RankDump& dump, std::size_t i) {
-             return job_.tables.call(dump.entries.call(i)).point_to_point != 0
-                        ? 1
-                        : 0;
-           });
+    column<std::uint8_t>(
+        "point_to_point", POSTFLIGHT_BOOL,
+        [this](const RankDump& dump, std::size_t i) {
+          return job_.tables.call(dump.entries.call(i)).point_to_point != 0 ? 1
+                                                                            : 0;
+        });
   }
 
   void stacks() {
@@ -229,8 +228,8 @@ class ColumnMaker {
         write_stack(job_, {i}, json);
         json.end();
       }))));
-    column(
-        "stack", POSTFLIGHT_STRINGS, to_.codes,
+    column<std::uint32_t>(
+        "stack", POSTFLIGHT_STRINGS,
         [](const RankDump& dump, std::size_t i) {
           return dump.entries[i].stack.value;
         },
@@ -240,6 +239,8 @@ class ColumnMaker {
   postflight_columns& to_;
   const Job& job_;
   const std::uint64_t count_;
+  std::uint64_t words_left_;
+  std::uint64_t* next_ = nullptr;
   postflight_column calls_ = {};  // the first column of texts of calls
 };
 
@@ -263,6 +264,11 @@ void postflight_columns_free(postflight_columns* columns) {
 
 size_t postflight_columns_count(const postflight_columns* columns) {
   return columns->columns.size();
+}
+
+const postflight_column* postflight_columns_data(
+    const postflight_columns* columns) {
+  return columns->columns.data();
 }
 
 postflight_status postflight_columns_at(const postflight_columns* columns,

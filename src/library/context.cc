@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <unistd.h>
+
 #include "library/boundary.h"
 
 namespace postflight {
@@ -35,6 +37,18 @@ SharedContext::SharedContext()
                        std::string(message).c_str());
       }) {
   context.log = &log;
+}
+
+// One thread at a time; and not again by what the function itself calls. A
+// child that was forked meanwhile has another id.
+bool SharedContext::asked_to_end() {
+  const pid_t self = ::getpid();
+  pid_t before = asking_;
+  if (before == self || !asking_.compare_exchange_strong(before, self))
+    return false;
+  const bool end = interrupt_function(interrupt_user) != 0;
+  asking_ = 0;
+  return end;
 }
 
 std::shared_ptr<SharedContext> shared_context(postflight_context* context) {
@@ -69,6 +83,13 @@ void postflight_context_set_log(postflight_context* context,
                                 postflight_log_function function, void* user) {
   context->shared->log_function = function;
   context->shared->log_user = user;
+}
+
+void postflight_context_set_interrupt(postflight_context* context,
+                                      postflight_interrupt_function function,
+                                      void* user) {
+  context->shared->interrupt_function = function;
+  context->shared->interrupt_user = user;
 }
 
 postflight_status postflight_context_set_log_level(postflight_context* context,

@@ -8,6 +8,7 @@
 #include "base/rendezvous.h"
 #include "base/shared_temporary_folder.h"
 #include "library/boundary.h"
+#include "library/context.h"
 
 using namespace postflight;
 
@@ -51,6 +52,7 @@ class CallerRendezvous final : public Rendezvous {
 }  // namespace postflight
 
 struct postflight_folder {
+  std::shared_ptr<SharedContext> context = {};
   SteadyClock clock = {};
   std::unique_ptr<Rendezvous> rendezvous = {};
   std::optional<SharedTemporaryFolder> folder = {};
@@ -110,10 +112,13 @@ postflight_status postflight_folder_new(
   return guarded(error, [&]() -> Result<> {
     TRY(check(*options));
     auto made = std::make_unique<postflight_folder>();
-    TRY(make(*options, *made));
-    made->path = made->folder->path().native();
-    hand_out(std::move(made), folder);
-    return {};
+    made->context = shared_context(options->context);
+    return interruptible(*made->context, [&]() -> Result<> {
+      TRY(make(*options, *made));
+      made->path = made->folder->path().native();
+      hand_out(std::move(made), folder);
+      return {};
+    });
   });
 }
 
@@ -123,7 +128,10 @@ const char* postflight_folder_path(const postflight_folder* folder) {
 
 postflight_status postflight_folder_finish(postflight_folder* folder,
                                            postflight_error** error) {
-  return guarded(error, [&] { return folder->folder->finish(); });
+  return guarded(error, [&] {
+    return interruptible(*folder->context,
+                         [&] { return folder->folder->finish(); });
+  });
 }
 
 void postflight_folder_free(postflight_folder* folder) {

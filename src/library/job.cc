@@ -49,12 +49,14 @@ postflight_status postflight_job_read(postflight_context* context,
     auto shared = shared_from_members<SharedJob>(shared_context(context));
     const Context& with = shared->context->context;
     const JobEvidence known = TRY(evidence_of(*evidence, diagnose));
-    if (diagnose != 0)
-      shared->found.emplace(TRY(investigate(known, with)));
-    else
-      shared->dumps.emplace(TRY(load_job(known.dumps, known.load, with)));
-    hand_out(from_members<postflight_job>(std::move(shared)), job);
-    return {};
+    return interruptible(*shared->context, [&]() -> Result<> {
+      if (diagnose != 0)
+        shared->found.emplace(TRY(investigate(known, with)));
+      else
+        shared->dumps.emplace(TRY(load_job(known.dumps, known.load, with)));
+      hand_out(from_members<postflight_job>(std::move(shared)), job);
+      return {};
+    });
   });
 }
 

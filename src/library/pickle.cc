@@ -1,6 +1,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "checkpoint/model/descriptions.h"
 #include "checkpoint/torch/pickle_file.h"
 #include "library/boundary.h"
 #include "library/context.h"
@@ -33,8 +34,12 @@ postflight_status postflight_pickle_inspect(postflight_context* context,
                                             postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
     const auto shared = shared_context(context);
-    const MappedFile file = TRY(MappedFile::open(path, shared->context.limits));
-    return inspect_bytes(file.bytes(), path, shared->context, safe, json);
+    return interruptible(*shared, [&]() -> Result<> {
+      const MappedFile file =
+          TRY(MappedFile::open(path, shared->context.limits));
+      TRY(copy_descriptions(file, shared->context.limits));
+      return inspect_bytes(file.bytes(), path, shared->context, safe, json);
+    });
   });
 }
 
@@ -44,7 +49,10 @@ postflight_status postflight_pickle_inspect_bytes(postflight_context* context,
                                                   postflight_text** json,
                                                   postflight_error** error) {
   return guarded(error, [&]() -> Result<> {
-    return inspect_bytes({static_cast<const std::byte*>(data), size}, name,
-                         shared_context(context)->context, safe, json);
+    const auto shared = shared_context(context);
+    return interruptible(*shared, [&] {
+      return inspect_bytes({static_cast<const std::byte*>(data), size}, name,
+                           shared->context, safe, json);
+    });
   });
 }

@@ -139,6 +139,8 @@ postflight_status postflight_plan_read(const postflight_plan* plan,
           {&planned.tensor(),
            {static_cast<std::byte*>(to[i]), planned.tensor().bytes()}});
     }
-    return plan->shared->reader(flags).read_all(targets);
+    return interruptible(*plan->shared->context, [&] {
+      return plan->shared->reader(flags).read_all(targets);
+    });
   });
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/fork_lock.h"
 #include "base/temporary_folder.h"
 #include "library/boundary.h"
 #include "profile/phase/table.h"
@@ -64,6 +65,7 @@ class Phases {
 
  private:
   Phases() {
+    hold_during_forks(mutex_, /*rank=*/0);
     if (const char* const folder = std::getenv("POSTFLIGHT_PHASES"))
       publish_in(folder);
   }

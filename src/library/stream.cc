@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -37,17 +38,26 @@ struct postflight_chain {
 namespace postflight {
 namespace {
 
-// Ends at the caller's function.
+// Ends at the caller's function, or else in memory from which he takes it.
 class CallerSink final : public Sink {
  public:
   CallerSink(postflight_write_function function, void* user)
       : function_(function), user_(user) {}
 
   Result<> write(Bytes bytes) override {
-    if (!bytes.empty() && function_(user_, bytes.data(), bytes.size()) != 0)
+    if (function_ == nullptr)
+      kept_.insert(kept_.end(), bytes.begin(), bytes.end());
+    else if (!bytes.empty() &&
+             function_(user_, bytes.data(), bytes.size()) != 0)
       return fail(ErrorKind::kIo, "the function that writes has failed");
     position_ += bytes.size();
     return {};
+  }
+  // Valid until the next call.
+  Bytes take() {
+    taken_.clear();
+    std::swap(taken_, kept_);
+    return taken_;
   }
   Result<> flush() override { return {}; }
   std::uint64_t tell() const override { return position_; }
@@ -56,14 +66,19 @@ class CallerSink final : public Sink {
   postflight_write_function function_;
   void* user_;
   std::uint64_t position_ = 0;
+  std::vector<std::byte> kept_;
+  std::vector<std::byte> taken_;
 };
 
+// Begins at the caller's function, or else with what he feeds it.
 class CallerSource final : public Source {
  public:
   CallerSource(postflight_read_function function, void* user)
       : function_(function), user_(user) {}
 
   Result<Taken> read(std::span<std::byte> to) override {
+    if (function_ == nullptr)
+      return from_memory(to);
     const std::ptrdiff_t count = function_(user_, to.data(), to.size());
     if (count < 0 || static_cast<std::size_t>(count) > to.size())
       return fail(ErrorKind::kIo, "the function that reads has failed");
@@ -72,10 +87,36 @@ class CallerSource final : public Source {
   }
   std::uint64_t tell() const override { return position_; }
 
+  Result<> feed(Bytes bytes) {
+    if (function_ != nullptr)
+      return fail(ErrorKind::kUsage, "the reader has a function to read with");
+    if (fed_end_)
+      return fail(ErrorKind::kUsage, "the reader was told of the end already");
+    fed_end_ = bytes.empty();
+    fed_.erase(fed_.begin(), fed_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ = 0;
+    fed_.insert(fed_.end(), bytes.begin(), bytes.end());
+    return {};
+  }
+  bool is_hungry() const {
+    return function_ == nullptr && !fed_end_ && at_ == fed_.size();
+  }
+
  private:
+  Taken from_memory(std::span<std::byte> to) {
+    const std::size_t count = std::min(to.size(), fed_.size() - at_);
+    copy_bytes(Bytes(fed_).subspan(at_, count), to);
+    at_ += count;
+    position_ += count;
+    return {count, count == 0 && fed_end_};
+  }
+
   postflight_read_function function_;
   void* user_;
   std::uint64_t position_ = 0;
+  std::vector<std::byte> fed_;
+  std::size_t at_ = 0;  // in it
+  bool fed_end_ = false;
 };
 
 }  // namespace
@@ -207,6 +248,13 @@ postflight_status postflight_writer_finish(postflight_writer* writer,
   return guarded(error, [&] { return writer->sink->finish(); });
 }
 
+void postflight_writer_take(postflight_writer* writer, const void** data,
+                            size_t* size) {
+  const Bytes taken = writer->below.take();
+  *data = taken.data();
+  *size = taken.size();
+}
+
 void postflight_writer_free(postflight_writer* writer) {
   delete writer;
 }
@@ -235,6 +283,18 @@ postflight_status postflight_reader_read(postflight_reader* reader, void* to,
                   .count;
     return {};
   });
+}
+
+postflight_status postflight_reader_feed(postflight_reader* reader,
+                                         const void* data, size_t size,
+                                         postflight_error** error) {
+  return guarded(error, [&] {
+    return reader->below.feed({static_cast<const std::byte*>(data), size});
+  });
+}
+
+int postflight_reader_is_hungry(const postflight_reader* reader) {
+  return reader->below.is_hungry() ? 1 : 0;
 }
 
 void postflight_reader_free(postflight_reader* reader) {

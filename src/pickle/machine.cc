@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 
+#include "base/interruption.h"
 #include "pickle/text_form.h"
 
 namespace postflight {
@@ -18,6 +19,7 @@ constexpr std::size_t kBytesPerObject = 48;
 
 // How many bytes are run between two bounds checks of input and stack.
 constexpr std::uint64_t kBlock = 2048;
+constexpr std::uint64_t kMostUsual = 1 << 30;  // bytes of a pickle
 
 // Among the opcodes that the loop runs itself: BINFLOAT's, or LONG1's size.
 constexpr std::uint64_t kLongestArgument = 8;
@@ -60,9 +62,11 @@ Result<Pickle> Machine::load(Bytes bytes) {
   // one.
   if (bytes.size() * kUsualGrowth < limits_.max_value_bytes / 2) {
     arena_.expect(bytes.size() * kUsualGrowth);
-    // Unused parts of these are never touched, so they cost no pages.
-    memo_.expect(bytes.size() / kBytesPerMemo);
-    objects_.reserve(bytes.size() / kBytesPerObject);
+    // Unused parts of these are never touched, so they cost no pages; but the
+    // kernel refuses more than there is memory.
+    const auto usual = std::min<std::uint64_t>(bytes.size(), kMostUsual);
+    memo_.expect(usual / kBytesPerMemo);
+    objects_.reserve(usual / kBytesPerObject);
   }
   reserve_stack();
   return run<Pace::kBlocks>();
@@ -133,6 +137,8 @@ template <Machine::Pace kPace>
         return broken(ErrorKind::kCorrupt, "the pickle ends without STOP");
       if (!kCareful && left() <= kLongestArgument)
         return run<Pace::kOneByOne>();
+      if (!kCareful && interrupted()) [[unlikely]]
+        return broken(ErrorKind::kIo, "interrupted");
       if (memory_bytes() > limits_.max_value_bytes) [[unlikely]]
         return broken(ErrorKind::kRefused,
                       fmt::format("its values take more than the {} bytes "

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/interruption.h"
+
 namespace postflight {
 
 Result<> Source::seek(std::uint64_t) {
@@ -13,6 +15,7 @@ Result<> Source::seek(std::uint64_t) {
 Result<std::size_t> read_fully(Source& source, std::span<std::byte> to) {
   std::size_t count = 0;
   while (count < to.size()) {
+    TRY(check_interruption());
     const Taken taken = TRY(source.read(to.subspan(count)));
     if (taken.at_end)
       break;

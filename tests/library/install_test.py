@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -117,6 +118,68 @@ class Install(unittest.TestCase):
             env={**os.environ, "POSTFLIGHT_PROGRAM": "/nowhere/postflight"})
         self.assertEqual(done.returncode, 2)
         self.assertIn("/nowhere/postflight", done.stderr)
+
+    def test_a_cpp_program_profiles_its_compilation(self):
+        program = pathlib.Path(self.build).resolve() / "postflight"
+        file = self.place / "compile.pflog"
+
+        def compiled(**variables):
+            return subprocess.run(
+                [self.examples / "compile", file], text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, "POSTFLIGHT_PROGRAM": str(program),
+                     **variables})
+        done = compiled(COMPILE_STROBELIGHT_SAMPLE_RATE="6e6",
+                        COMPILE_STROBELIGHT_MAX_STACK_LENGTH="many",
+                        POSTFLIGHT_TAGS="nightly")
+        if "no permission" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(
+            done.stdout,
+            "frame 0/0: 3 kernels\nframe 1/0: 3 kernels\n"
+            "frame 2/0: a graph break\n"
+            "success 2, failed 1, recursive 2, filtered 0\n", done.stderr)
+        for line in (f"profile at the end of the run: file://{file}\n",
+                     "Unique sample tag for this run is: ",
+                     "Further tags: nightly\n",
+                     "profiling frame 1/0\n",
+                     "COMPILE_STROBELIGHT_MAX_STACK_LENGTH='many' is not valid",
+                     "2 strobelight success runs out of 3 "):
+            self.assertIn(line, done.stderr)
+        report = json.loads(run(program, "profile", "report", "--json", file))
+        self.assertEqual({"0/0", "1/0"} - {phase["frame_id"]
+                                           for phase in report["phases"]
+                                           if "backward" in phase["name"]},
+                         set())
+        file.unlink()
+        done = compiled(COMPILE_STROBELIGHT_FRAME_FILTER=r"\d/0",
+                        POSTFLIGHT_FRAME_EXCLUDE="[12]/")
+        self.assertIn("success 1, failed 0, recursive 1, filtered 3\n",
+                      done.stdout)
+        # The work runs whether it can be profiled or not, here as the file is
+        # there already.
+        done = compiled(COMPILE_STROBELIGHT_FRAME_FILTER="(")
+        self.assertIn("profiling not enabled: ", done.stderr)
+        self.assertIn("FRAME_FILTER='(' is not valid", done.stderr)
+        self.assertIn("frame 1/0: 3 kernels\n", done.stdout)
+        self.assertIn("success 0, failed 0, recursive 0, filtered 0\n",
+                      done.stdout)
+
+    def test_a_c_program_ends_a_long_call(self):
+        file = self.place / "sparse.safetensors"
+        size = 64 << 30
+        header = json.dumps({"a": {"dtype": "U8", "shape": [size],
+                                   "data_offsets": [0, size]}}).encode()
+        with open(file, "wb") as sparse:
+            sparse.write(len(header).to_bytes(8, "little") + header + b"\n")
+            sparse.truncate(8 + len(header) + size)
+        started = time.monotonic()
+        done = subprocess.run([self.examples / "interrupt", file, "1"],
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (3, "interrupted\n"))
+        self.assertLess(time.monotonic() - started, 10)
+        self.assertIn('"sha256"', self.example(
+            "interrupt", DATA / "ckpt/train_state.pt", "60"))
 
     def test_pkg_config_finds_it(self):
         if shutil.which("pkg-config") is None:

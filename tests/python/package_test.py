@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests/data"
@@ -120,6 +121,24 @@ class Loading(unittest.TestCase):
         found = postflight.load(path, safe=False, framework="bytes")
         self.assertEqual(found["x"].type, "posix.system")
         self.assertFalse(os.path.exists("/tmp/postflight_pwned"))
+
+    def test_judges_an_archive_that_looks_like_safetensors(self):
+        class Evil:
+            def __reduce__(self):
+                return os.system, ("false",)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.safetensors")
+            # The size of a header that begins here is PK\3\4.
+            with open(path, "wb") as file:
+                file.write(b"PK\3\4\0\0\0\0{" + b" " * 100)
+            with zipfile.ZipFile(path, "a") as archive:
+                archive.writestr("m/data.pkl",
+                                 pickle.dumps({"a": Evil()}, protocol=2))
+                archive.writestr("m/version", "3\n")
+            self.assertEqual(postflight.Checkpoint(path).format, "torch_zip")
+            with self.assertRaises(postflight.Error) as caught:
+                postflight.load(path)
+            self.assertEqual(caught.exception.status, postflight.Error.REFUSED)
 
     def test_reads_what_was_judged_when_the_file_is_replaced(self):
         from postflight import checkpoint
@@ -397,28 +416,155 @@ class Dumps(unittest.TestCase):
                 postflight.read_dir(folder)
 
 
-    def test_ctrl_c_interrupts_a_long_call(self):
-        code = ("import sys, time; sys.path[:0] = [sys.argv[1]]\n"
-                "from postflight._library import interruptible\n"
-                "import ctypes\n"
-                "print('ready', flush=True)\n"
-                "try:\n"
-                "    interruptible(lambda: ctypes.CDLL(None).sleep(30))\n"
-                "except KeyboardInterrupt:\n"
-                "    print('interrupted', flush=True)\n"
-                "    import os; os._exit(0)\n")
-        package = str(pathlib.Path(postflight.__file__).parents[1])
-        child = subprocess.Popen([sys.executable, "-c", code, package],
-                                 stdout=subprocess.PIPE, text=True)
-        self.assertEqual(child.stdout.readline(), "ready\n")
-        time.sleep(0.3)
-        child.send_signal(signal.SIGINT)
-        self.assertEqual(child.communicate(timeout=20)[0], "interrupted\n")
+class Interrupting(unittest.TestCase):
+    """Handlers of signals run during long calls, and end them by raising."""
 
-    def test_an_error_in_a_long_call_is_raised(self):
-        from postflight._library import interruptible
-        with self.assertRaises(ZeroDivisionError):
-            interruptible(lambda: 1 // 0)
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.sparse = os.path.join(cls.folder.name, "sparse.safetensors")
+        size = 64 << 30
+        header = json.dumps({"a": {"dtype": "U8", "shape": [size],
+                                   "data_offsets": [0, size]}}).encode()
+        with open(cls.sparse, "wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header + b"\n")
+            file.truncate(8 + len(header) + size)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def interrupted_after(self, seconds, work, handler=None,
+                          number=signal.SIGINT):
+        """How long work goes on after the signal, whose exception it raises."""
+        sent = []
+
+        def send():
+            time.sleep(seconds)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), number)
+
+        before = signal.signal(number, handler or signal.default_int_handler)
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            work()
+            self.fail("it was not interrupted")
+        except (KeyboardInterrupt, TimeoutError) as error:
+            raised = error
+        finally:
+            sender.join()
+            signal.signal(number, before)
+        return time.monotonic() - sent[0], raised
+
+    def test_a_digest(self):
+        checkpoint = postflight.Checkpoint(self.sparse)
+        # At once, and not when the tensor has been read to its end.
+        took, raised = self.interrupted_after(0.3, checkpoint.digest)
+        self.assertIsInstance(raised, KeyboardInterrupt)
+        self.assertLess(took, 5)
+        # What was interrupted can be used again.
+        self.assertEqual(len(checkpoint.list()["tensors"]), 1)
+        took, _ = self.interrupted_after(0.3, checkpoint.digest)
+        self.assertLess(took, 5)
+
+    def test_a_read(self):
+        checkpoint = postflight.Checkpoint(self.sparse)
+        took, _ = self.interrupted_after(
+            0.05, lambda: [checkpoint.read_slice(0, "[0:%d]" % (1 << 29), "bytes")
+                           for _ in range(1000)])
+        self.assertLess(took, 5)
+
+    def test_by_another_signal_with_its_own_exception(self):
+        def handler(number, frame):
+            raise TimeoutError("it takes too long")
+        checkpoint = postflight.Checkpoint(self.sparse)
+        took, raised = self.interrupted_after(0.3, checkpoint.digest, handler,
+                                              signal.SIGUSR1)
+        self.assertEqual(str(raised), "it takes too long")
+        self.assertLess(took, 5)
+
+    def test_a_handler_that_does_not_raise_runs_at_once(self):
+        ran = []
+
+        def count(number, frame):
+            ran.append(time.monotonic())
+            if len(ran) == 3:
+                raise TimeoutError
+        signal.signal(signal.SIGALRM, count)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.2)
+        try:
+            with self.assertRaises(TimeoutError):
+                postflight.Checkpoint(self.sparse).digest()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        self.assertEqual(len(ran), 3)
+
+    def test_a_diagnosis(self):
+        source = DATA / "flight/nccl_tp_fsdp"
+        dump = max(source.iterdir(), key=lambda path: path.stat().st_size)
+        with tempfile.TemporaryDirectory() as folder:
+            for rank in range(3_000):
+                os.symlink(dump, os.path.join(folder, f"dump_{rank}"))
+            took, _ = self.interrupted_after(
+                0.3, lambda: [postflight.diagnose(folder) for _ in range(100)])
+            self.assertLess(took, 5)
+
+    def test_only_the_thread_that_handles_signals(self):
+        found = []
+
+        def elsewhere():
+            with tempfile.TemporaryDirectory() as folder:
+                small = os.path.join(folder, "small.safetensors")
+                size = 1 << 28
+                header = json.dumps({"a": {"dtype": "U8", "shape": [size],
+                                           "data_offsets": [0, size]}}).encode()
+                with open(small, "wb") as file:
+                    file.write(len(header).to_bytes(8, "little") + header
+                               + b"\n")
+                    file.truncate(8 + len(header) + size)
+                found.append(postflight.Checkpoint(small).digest())
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        self.interrupted_after(0.2, postflight.Checkpoint(self.sparse).digest)
+        thread.join()
+        self.assertEqual(len(found), 1)
+
+    def test_waiting_for_the_ranks_of_a_group(self):
+        with tempfile.TemporaryDirectory() as meeting:
+            took, _ = self.interrupted_after(
+                0.2, lambda: postflight.SharedTemporaryFolder(
+                    rank=1, world_size=2, meeting=meeting))
+            self.assertLess(took, 5)
+
+    def test_a_stream_loses_nothing(self):
+        """A handler that does not raise must not cost a byte."""
+        data = os.urandom(1 << 20) * 24
+        chain = postflight.Chain(["stream.rot13/1"])
+        ran = []
+        signal.signal(signal.SIGALRM, lambda *_: ran.append(1))
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        try:
+            encoded = chain.encode(data)
+            decoded = chain.decode(encoded)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        self.assertTrue(decoded == data)
+        self.assertTrue(ran)
+
+        def interrupt(number, frame):
+            raise TimeoutError
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        try:
+            with self.assertRaises(TimeoutError):
+                while True:
+                    chain.decode(chain.encode(data))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 class Streams(unittest.TestCase):

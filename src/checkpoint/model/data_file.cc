@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/interruption.h"
 #include "base/truncation_guard.h"
+#include "checkpoint/model/descriptions.h"
 #include "checkpoint/zip/format.h"
 
 namespace postflight {
@@ -20,6 +22,8 @@ namespace {
 
 // Opening a file costs as much as reading a few pages from the mapping.
 constexpr std::size_t kSmallRead = 64 << 10;
+// Between two of these, the call may be interrupted.
+constexpr std::size_t kReadAtOnce = 16 << 20;
 
 }  // namespace
 
@@ -63,6 +67,7 @@ std::unique_ptr<DataFile> DataFile::in_memory(const DataFile& whole,
 Result<std::unique_ptr<DataFile>> DataFile::open(
     const std::filesystem::path& path, const Limits& limits, bool kept_open) {
   MappedFile map = TRY(MappedFile::open(path, limits));
+  TRY(copy_descriptions(map, limits));
   std::unique_ptr<DataFile> file(
       new DataFile(path, std::move(map), std::nullopt, limits));
   struct stat status {};
@@ -114,8 +119,10 @@ Result<> DataFile::read_at(std::uint64_t offset,
       descriptor_ ? std::nullopt : std::optional(TRY(opened_again()));
   const int number = (descriptor_ ? descriptor_ : own)->number();
   while (!to.empty()) {
+    TRY(check_interruption());
     const ssize_t count =
-        ::pread(number, to.data(), to.size(), static_cast<off_t>(offset));
+        ::pread(number, to.data(), std::min(to.size(), kReadAtOnce),
+                static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)

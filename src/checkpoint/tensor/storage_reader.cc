@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "checkpoint/zip/format.h"
 
 namespace postflight {
+namespace {
+
+constexpr std::uint64_t kDeflatedPiece = 64 << 10;
+
+}  // namespace
 
 Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
                                           const Storage& storage, bool check) {
@@ -34,15 +41,14 @@ Result<StorageReader> StorageReader::open(const Checkpoint& checkpoint,
   if (entry.method == kStored)
     reader.extent_ = where;
   else
-    reader.deflated_ =
-        TRY(slice(reader.file_->bytes(), where.offset, where.size));
+    reader.deflated_ = where;
   return reader;
 }
 
 std::optional<Bytes> StorageReader::view() const {
   if (extent_)
     return file_->bytes().subspan(extent_->offset, extent_->size);
-  if (deflated_.empty() && assembled_ == nullptr)
+  if (!deflated_ && assembled_ == nullptr)
     return inside_;
   return std::nullopt;
 }
@@ -52,6 +58,23 @@ std::optional<Bytes> StorageReader::mapped_at(std::uint64_t offset,
   if (!extent_ || offset > extent_->size || size > extent_->size - offset)
     return std::nullopt;
   return file_->mapped_at(extent_->offset + offset, size);
+}
+
+std::unique_ptr<InflateStream> StorageReader::inflated_from_start() const {
+  struct Pieces {
+    const DataFile* file;
+    Extent rest;
+    std::vector<std::byte> room = {};
+  };
+  return std::make_unique<InflateStream>(
+      [pieces = Pieces{file_, *deflated_}]() mutable -> Result<Bytes> {
+        Extent& rest = pieces.rest;
+        pieces.room.resize(std::min(kDeflatedPiece, rest.size));
+        TRY(pieces.file->read_at(rest.offset, pieces.room));
+        rest.offset += pieces.room.size();
+        rest.size -= pieces.room.size();
+        return Bytes(pieces.room);
+      });
 }
 
 Result<> StorageReader::read_at(std::uint64_t offset, std::span<std::byte> to) {
@@ -65,12 +88,12 @@ Result<> StorageReader::read_at(std::uint64_t offset, std::span<std::byte> to) {
     return assembled_->read_at(offset, to);
   if (extent_)
     return file_->read_at(extent_->offset + offset, to);
-  if (deflated_.empty()) {
+  if (!deflated_) {
     std::memcpy(to.data(), inside_.data() + offset, to.size());
     return {};
   }
   if (stream_ == nullptr || stream_->position() > offset)
-    stream_ = std::make_unique<InflateStream>(deflated_);
+    stream_ = inflated_from_start();
   TRY(stream_->skip(offset - stream_->position()));
   return stream_->read(to);
 }

@@ -35,12 +35,13 @@ class StorageReader {
 
  private:
   StorageReader() = default;
+  std::unique_ptr<InflateStream> inflated_from_start() const;
 
   const DataFile* file_ = nullptr;
   std::uint64_t size_ = 0;
   Bytes inside_;
   std::optional<Extent> extent_;
-  Bytes deflated_;
+  std::optional<Extent> deflated_;
   std::unique_ptr<AssemblyReader> assembled_;
   std::unique_ptr<InflateStream> stream_;
 };

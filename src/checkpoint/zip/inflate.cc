@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
+
+#include "base/interruption.h"
 
 namespace postflight {
 namespace {
@@ -19,6 +22,7 @@ Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size) {
   std::span<std::byte> room;
   Status status = Status::kMore;
   while (status == Status::kMore) {
+    TRY(check_interruption());
     if (room.empty()) {
       const std::uint64_t used = out.size();
       if (used > size)
@@ -62,13 +66,16 @@ std::vector<std::byte> inflate_front(Bytes deflated, std::size_t most) {
   return out;
 }
 
-InflateStream::InflateStream(Bytes deflated)
-    : inflater_(DeflateFormat::kRaw), rest_(deflated) {}
+InflateStream::InflateStream(More more)
+    : inflater_(DeflateFormat::kRaw), more_(std::move(more)) {}
 
 Result<> InflateStream::read(std::span<std::byte> to) {
   if (!inflater_.ready())
     return fail(ErrorKind::kRefused, "out of memory for inflating");
   while (!to.empty()) {
+    TRY(check_interruption());
+    if (rest_.empty())
+      rest_ = TRY(more_());
     const std::size_t before = to.size();
     const Status status = inflater_.step(rest_, to);
     position_ += before - to.size();

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -19,10 +20,14 @@ Result<std::vector<std::byte>> inflate(Bytes deflated, std::uint64_t size);
 // or is damaged before.
 std::vector<std::byte> inflate_front(Bytes deflated, std::size_t most);
 
-// Inflates piece by piece, from front to back. `deflated` must outlive it.
+// Inflates piece by piece, from front to back.
 class InflateStream {
  public:
-  explicit InflateStream(Bytes deflated);
+  // The next piece of what is deflated, valid until the next call; empty at the
+  // end.
+  using More = std::function<Result<Bytes>()>;
+
+  explicit InflateStream(More more);
 
   std::uint64_t position() const { return position_; }
   // Fills all of `to`, or fails.
@@ -31,7 +36,8 @@ class InflateStream {
 
  private:
   Inflater inflater_;
-  Bytes rest_;
+  More more_;
+  Bytes rest_;  // of the piece
   std::uint64_t position_ = 0;
 };
 

@@ -176,6 +176,7 @@ std::vector<Divergence> find_divergences(const Matching& matching,
                                          const Context& context) {
   const Search search(matching);
   std::vector<Divergence> found;
+  const InterruptionScope to_the_end(nullptr);
   [[maybe_unused]] const Result<> searched =
       WorkerPool(context.threads)
           .map_ordered(

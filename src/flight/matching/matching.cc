@@ -335,6 +335,7 @@ void Matching::read_ranks(const Context& context) {
   // A rank fills its own lanes only, so several can be read at once.
   constexpr std::size_t kAtOnce = 16;
   const std::size_t ranks = job_->ranks.size();
+  const InterruptionScope to_the_end(nullptr);
   [[maybe_unused]] const Result<> read =
       WorkerPool(context.threads)
           .map_ordered((ranks + kAtOnce - 1) / kAtOnce,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/truncation_guard.h"
 #include "flight/model/dump_value.h"
 #include "flight/model/recorder_dump.h"
 #include "json/json_value.h"
@@ -255,6 +256,14 @@ class PartReader {
   std::vector<DumpPart> parts_;
 };
 
+// All of a dump is looked at, so without a TruncationGuard it is copied.
+Result<MappedFile> open_dump(const std::string& file, const Limits& limits) {
+  MappedFile mapped = TRY(MappedFile::open(file, limits));
+  if (!TruncationGuard::exists())
+    TRY(mapped.copy_in(0, mapped.bytes().size()));
+  return mapped;
+}
+
 }  // namespace
 
 Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits,
@@ -274,7 +283,7 @@ Result<Dump> read_dump(Bytes bytes, Machine& machine, const Limits& limits,
 DumpParts read_dump_parts(const std::string& file, Machine& machine,
                           const Limits& limits, MemberLists& lists) {
   DumpParts read;
-  const Result<MappedFile> mapped = MappedFile::open(file, limits);
+  const Result<MappedFile> mapped = open_dump(file, limits);
   if (!mapped) {
     read.parts.push_back(
         {file, std::nullopt,

@@ -1,8 +1,11 @@
 #include "flight/model/job_loader.h"
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -40,6 +43,22 @@ class Machines {
   std::vector<std::unique_ptr<Machine>> idle_;
 };
 
+// Starting threads costs more than reading this much.
+constexpr std::uint64_t kBytesOfOneThread = 1 << 20;
+
+std::size_t threads_for(std::span<const std::string> files,
+                        const Context& context) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code failed;
+    const std::uint64_t size = std::filesystem::file_size(file, failed);
+    bytes += failed ? kBytesOfOneThread : size;
+    if (bytes > kBytesOfOneThread)
+      return context.threads;
+  }
+  return 1;
+}
+
 void add(DumpPart part, const RankNames& names, JobBuilder& builder) {
   std::vector<Rank> candidates = names.candidates(part.file);
   if (part.dump) {
@@ -63,7 +82,7 @@ Result<Job> load_files(std::span<const std::string> files,
   MemberLists lists;
   JobBuilder builder(context.limits);
   Result<> read_all =
-      WorkerPool(context.threads)
+      WorkerPool(threads_for(files, context))
           .map_ordered(
               files.size(),
               [&](std::size_t i) {
