@@ -23,7 +23,7 @@ namespace {
 // Opening a file costs as much as reading a few pages from the mapping.
 constexpr std::size_t kSmallRead = 64 << 10;
 // Between two of these, the call may be interrupted.
-constexpr std::size_t kReadAtOnce = 16 << 20;
+constexpr std::size_t kReadUnasked = 16 << 20;
 
 }  // namespace
 
@@ -121,7 +121,7 @@ Result<> DataFile::read_at(std::uint64_t offset,
   while (!to.empty()) {
     TRY(check_interruption());
     const ssize_t count =
-        ::pread(number, to.data(), std::min(to.size(), kReadAtOnce),
+        ::pread(number, to.data(), std::min(to.size(), kReadUnasked),
                 static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR)
       continue;

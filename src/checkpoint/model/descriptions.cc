@@ -13,9 +13,9 @@
 namespace postflight {
 namespace {
 
-constexpr std::uint64_t kEdge = 1 << 20;
-constexpr std::uint64_t kFront = 64 << 20;
-constexpr std::uint64_t kSafetensorsHeader = 100'000'000;  // its own cap
+constexpr std::uint64_t kCopiedEdge = 1 << 20;
+constexpr std::uint64_t kCopiedFront = 64 << 20;
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // its own cap
 
 // "archive/data/12": the bytes of one storage.
 bool holds_tensor(const ZipEntry& entry) {
@@ -43,29 +43,29 @@ Result<> copy_records(const MappedFile& file, const ZipDirectory& zip) {
   return {};
 }
 
-std::uint64_t front_of(Bytes bytes) {
+std::uint64_t copied_front_of(Bytes bytes) {
   const auto header = load_little_endian<std::uint64_t>(bytes.data());
   const bool is_safetensors =
-      header <= kSafetensorsHeader && bytes[8] == std::byte{'{'};
-  return is_safetensors ? header + 8 : kFront;
+      header <= kMostHeaderBytes && bytes[8] == std::byte{'{'};
+  return is_safetensors ? header + 8 : kCopiedFront;
 }
 
 }  // namespace
 
 Result<> copy_descriptions(const MappedFile& file, const Limits& limits) {
   const Bytes bytes = file.bytes();
-  if (TruncationGuard::exists() || bytes.size() <= 2 * kEdge)
+  if (TruncationGuard::exists() || bytes.size() <= 2 * kCopiedEdge)
     return {};
-  TRY(file.copy_in(0, kEdge));
-  TRY(file.copy_in(bytes.size() - kEdge, kEdge));
+  TRY(file.copy_in(0, kCopiedEdge));
+  TRY(file.copy_in(bytes.size() - kCopiedEdge, kCopiedEdge));
   const Result<ZipEnd> end = find_zip_end(bytes);
   if (!end)
-    return file.copy_in(0, front_of(bytes));
+    return file.copy_in(0, copied_front_of(bytes));
   TRY(file.copy_in(end->directory.offset,
                    bytes.size() - end->directory.offset));
   // A damaged archive is searched in other ways.
   const Result<ZipDirectory> zip = ZipDirectory::read(bytes, limits);
-  return zip ? copy_records(file, *zip) : file.copy_in(0, kFront);
+  return zip ? copy_records(file, *zip) : file.copy_in(0, kCopiedFront);
 }
 
 }  // namespace postflight
