@@ -82,6 +82,9 @@ class GgufJudge {
       return {};
     }
     const std::uint64_t begin = padded(cursor_.offset());
+    const auto last = checked_add(begin, end);
+    if (end > 0 && (!last || *last > bytes_.size()))
+      return fail(ErrorKind::kCorrupt, "a tensor beyond the end");
     const std::uint64_t rest =
         tensors == 0 ? cursor_.offset()
                      : padded(checked_add(begin, end).value_or(bytes_.size()));
