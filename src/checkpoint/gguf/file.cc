@@ -301,7 +301,7 @@ class GgufFile {
           "its {} bytes at byte {} reach beyond the file's end at {}", *bytes,
           begin_ + described.offset, data_.size());
     if (problem.empty())
-      storage.extent = {begin_ + described.offset, *bytes};
+      storage.extent = {begin_ + described.offset, bytes.value_or(0)};
     else
       report("gguf_tensor",
              fmt::format("tensor '{}': {}", described.name, problem));
