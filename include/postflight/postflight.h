@@ -563,7 +563,7 @@ struct postflight_folder_options {
    * to `value`; 0 on success. */
   int (*await)(void* user, const char* key, double seconds, char* value,
                size_t size);
-  double time_limit; /* in seconds, for each wait; 0: five minutes */
+  double time_limit;           /* in seconds, for each wait; 0: five minutes */
   postflight_context* context; /* whose function interrupts waits, or NULL */
 };
 
@@ -618,8 +618,9 @@ const char* postflight_session_file(const postflight_session* session);
 
 /* Profiles the phases of a compilation, with the contract of torch's
  * StrobelightCompileTimeProfiler: the outermost phase of each thread counts,
- * whatever happens to the profiler the work runs exactly once, and the variables
- * COMPILE_STROBELIGHT_* and POSTFLIGHT_* (docs/profiler.md) have their effect. */
+ * whatever happens to the profiler the work runs exactly once, and the
+ * variables COMPILE_STROBELIGHT_* and POSTFLIGHT_* (docs/profiler.md) have
+ * their effect. */
 typedef struct postflight_compile_profiler postflight_compile_profiler;
 
 /* A profiler of the program's own. The functions return 0 on success. */
