@@ -1,8 +1,9 @@
 // How often the diagnosis is right on snapshots of simulated jobs:
 // snapshot_report [FIRST [COUNT [FOLDER]]]. Lists each job of the half that
-// rules are developed on that it got wrong (--all: of both), prints a table of
-// both halves, and fails if innocents are accused with certainty or a moving
-// job is accused. With FOLDER it leaves the dumps of the first job there.
+// rules are developed on that it got wrong (--all: of both, and those that are
+// fair, too), prints a table of both halves, and fails if innocents are accused
+// with certainty or a moving job is accused. With FOLDER it leaves the dumps of
+// the first job there.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -71,12 +72,12 @@ class Report {
     alarms_[held] += alarm ? 1 : 0;
     slanders_[held] += slander ? 1 : 0;
     misses_[held] += missed ? 1 : 0;
-    if (!fair && (all_ || !held))
-      fmt::print("{:4} {}: {} {} but {} {} ({}{}{}{})\n", index, made.name,
+    if (!right && (all_ || (!held && !fair)))
+      fmt::print("{:4} {}: {} {} but {} {} ({}{}{}{}{})\n", index, made.name,
                  made.truth.kind, text(made.truth.culprits), answer.kind,
                  text(answer.culprits), confidence_name(verdict.confidence),
                  alarm ? ", ALARM" : "", slander ? ", SLANDER" : "",
-                 missed ? ", MISSED" : "");
+                 missed ? ", MISSED" : "", fair ? ", fair" : "");
     return {};
   }
 

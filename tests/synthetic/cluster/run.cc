@@ -68,8 +68,10 @@ class Player {
     while (!events_.empty()) {
       const auto [time, order, rank, task] = events_.top();
       events_.pop();
-      if (time > options_.until)
+      if (time > options_.until) {
+        ran_.cut = true;
         break;
+      }
       ran_.end = std::max(ran_.end, time);
       now_ = time;
       if (task == kNone)

@@ -26,8 +26,8 @@ struct RunOptions {
   std::int64_t slow_ns = 0;
   int late_rank = -1;  // a straggler
   std::int64_t late_ns = 0;
-  // Nothing happens after this.
-  std::int64_t until = 600'000'000'000;
+  // Nothing happens after this: four hours.
+  std::int64_t until = 14'400'000'000'000;
   std::uint64_t seed = 1;
 };
 
@@ -64,6 +64,7 @@ struct Ran {
   std::vector<std::uint32_t> open;  // tasks that never ended
   std::int64_t end = 0;             // when the last thing happened
   bool hung = false;
+  bool cut = false;  // something would have happened later
 };
 
 // Plays the program against the clock: hosts enqueue, streams execute in order,

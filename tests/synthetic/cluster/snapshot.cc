@@ -475,6 +475,16 @@ Result<> Snapshot::write(const std::filesystem::path& folder) const {
 
 namespace {
 
+// A watchdog lets nothing last longer than its time-out.
+std::int64_t longest_ms(const Ran& ran) {
+  std::int64_t longest = 0;
+  for (const std::vector<Kept>& kept : ran.kept)
+    for (const Kept& one : kept)
+      if (one.completed != kNever)
+        longest = std::max(longest, one.completed - one.created);
+  return longest / 1'000'000;
+}
+
 bool is_doubtful(const Setting& setting, const Ran& ran) {
   if (setting.moving)
     return setting.skew_ns > 0 &&
@@ -534,8 +544,14 @@ Snapshot make_snapshot(std::size_t index) {
                      random.between(2, 20) / 8,
                  random.between(20, 90) * 1'000'000);
     Ran ran = run_program(program, setting.run);
-    if (ran.hung != !made.moving || !strike(ran, *plan))
+    if (ran.cut || ran.hung != !made.moving || !strike(ran, *plan))
       continue;
+    if (longest_ms(ran) * 5 / 4 > setting.recorder.timeout_ms)
+      continue;
+    // The call that was never launched reads completed, and is not listed.
+    if (setting.recorder.only_active &&
+        made.trouble == Trouble::kTypeUnlaunched)
+      plan->truth.accept.push_back("never_joined");
     made.world = program.world();
     made.doubtful = is_doubtful(setting, ran);
     made.what = made.moving ? std::string(trouble_name(made.trouble)) : "hang";
