@@ -10,6 +10,11 @@
 // becoming late takes time, so that what a rank enqueued in less than that and
 // no later still counts as one occasion.
 //
+// In a pipeline one late rank makes those late that it exchanges transfers
+// with, and so does a slow link. What tells them apart is when hosts go on from
+// an operation that nobody left before all had come: it ended for all at once,
+// so that who goes on late from there was kept by itself.
+//
 // What fools it: a clock that is wrong looks like a rank that is late. An
 // operation that needs all ends everywhere at once, so that the differences at
 // which ranks saw operations end are those of the clocks, give or take the
@@ -38,6 +43,9 @@ constexpr double kClearSkew = 1.5 * kWatchdogPoll;
 constexpr double kMostlyLast = 0.7;
 constexpr double kTimesTheNext = 3;
 constexpr double kByChance = 1e-3;
+// Where nobody else is ever late, by as much as a part of that.
+constexpr double kTimesTheRest = 20;
+constexpr double kByChanceAlone = 0.05;
 // Of all its time, what a group must lose by waiting for one rank.
 constexpr double kLeastPart = 0.05;
 
@@ -76,10 +84,17 @@ struct Comings {
   std::vector<double> usual;  // when the usual rank came, by operation
 
   std::size_t operations() const { return usual.size(); }
-  double span() const { return usual.back() - usual.front(); }
+  double span() const {
+    return usual.empty() ? 0 : usual.back() - usual.front();
+  }
 };
 
-Comings comings_of(const Case& facts, GroupId group) {
+//
+// Or when they went on to their next operation, of those that nobody went on
+// from before all had come.
+enum class Moment : std::uint8_t { kComing, kGoingOn };
+
+Comings comings_of(const Case& facts, GroupId group, Moment moment) {
   Comings found;
   std::vector<const Lane*> lanes;
   const Lane* shortest = nullptr;
@@ -100,11 +115,18 @@ Comings comings_of(const Case& facts, GroupId group) {
     found.ranks.push_back(lane->rank);
   std::vector<double> came(lanes.size());
   std::vector<double> ended(lanes.size());
+  std::vector<double> skews(lanes.size());
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    skews[i] =
+        static_cast<double>(facts.motion.offsets[static_cast<std::size_t>(
+            lanes[i]->dump - facts.job.ranks.data())]);
   const std::int64_t base =
       shortest->dump->entries.created(shortest->slots[0].entry);
   for (const Slot& slot : shortest->slots) {
     bool whole = slot.sequence > 1;  // the first makes the communicator
     bool timed = true;
+    double all_came = -std::numeric_limits<double>::infinity();
+    double first_left = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; whole && i < lanes.size(); ++i) {
       const Slot* const own = lanes[i]->find(slot.sequence);
       whole = own != nullptr && own->done;
@@ -115,8 +137,17 @@ Comings comings_of(const Case& facts, GroupId group) {
       const std::int64_t end = entries.completed(own->closing);
       ended[i] = static_cast<double>(elapsed(base, end));
       timed &= end != 0 && entries.retired(own->closing);
+      if (moment == Moment::kComing)
+        continue;
+      all_came = std::max(all_came, came[i] - skews[i]);
+      whole = own->closing + 1 < entries.size();
+      if (!whole)
+        break;
+      came[i] =
+          static_cast<double>(elapsed(base, entries.created(own->closing + 1)));
+      first_left = std::min(first_left, came[i] - skews[i]);
     }
-    if (!whole)
+    if (!whole || first_left < all_came)
       continue;
     const double usual = quantile(came, 0.5);
     const double end = quantile(ended, 0.5);
@@ -169,7 +200,8 @@ struct Late {
   double typical = 0;  // ns after the rank before it
   double last = 0;     // on that part of the occasions
   std::size_t occasions = 0;
-  bool clear = false;  // it is no chance
+  bool clear = false;   // it is no chance
+  bool costly = false;  // and takes much of the group's time
 };
 
 // Who was last in an operation, and how long after the one before it.
@@ -247,8 +279,8 @@ std::optional<Late> late_in(const Case& facts, Comings& group) {
                                               waited.begin());
   const double most = waited[worst];
   waited[worst] = 0;
-  if (most < kLeastPart * group.span() ||
-      most < kTimesTheNext * std::ranges::max(waited))
+  const double next = std::ranges::max(waited);
+  if (most < kTimesTheNext * next)
     return std::nullopt;
   std::vector<double> own;
   for (const Last& last : lasts)
@@ -264,11 +296,15 @@ std::optional<Late> late_in(const Case& facts, Comings& group) {
       static_cast<double>(seen.own) / static_cast<double>(seen.all);
   if (part < kMostlyLast)
     return std::nullopt;
-  // Of two, one is mostly last.
+  // Of two, one is mostly last. Among several whose work differs by chance,
+  // others would be last, too, some of the time and by some of that.
+  const double chance =
+      by_chance(part, seen.all, group.ranks.size(), facts.graph.world.size());
+  const bool alone = seen.own == seen.all && most >= kTimesTheRest * next;
   const bool clear = seen.own >= kFewestOccasions && group.ranks.size() > 2 &&
-                     by_chance(part, seen.all, group.ranks.size(),
-                               facts.graph.world.size()) <= kByChance;
-  return Late{group.ranks[worst], typical, part, seen.all, clear};
+                     chance <= (alone ? kByChanceAlone : kByChance);
+  const bool costly = most >= kLeastPart * group.span();
+  return Late{group.ranks[worst], typical, part, seen.all, clear, costly};
 }
 
 // The ranks that each rank exchanges transfers with.
@@ -281,9 +317,44 @@ std::map<Rank, std::vector<Rank>> partners_in(const Case& facts) {
   return partners;
 }
 
-}  // namespace
+// A rank that is always late, and the group that tells how much.
+struct Straggler {
+  Rank rank;
+  Late late;
+  GroupId group;
+};
 
-std::optional<Verdict> blame_straggler(const Case& facts) {
+// The ranks that went on late from operations that had ended for all at once:
+// nobody else can have kept them.
+std::vector<Straggler> late_to_go_on(const Case& facts) {
+  struct Seen {
+    bool clear = false;
+    std::optional<Straggler> worst;
+  };
+  std::map<Rank, Seen> seen;
+  for (std::uint32_t g = 0; g < facts.job.groups.size(); ++g) {
+    Comings group = comings_of(facts, {g}, Moment::kGoingOn);
+    if (group.operations() < kFewestOperations || group.span() <= 0)
+      continue;
+    const std::optional<Late> late = late_in(facts, group);
+    if (!late)
+      continue;
+    Seen& all = seen[late->rank];
+    all.clear |= late->clear;
+    if (late->costly && (!all.worst || late->typical > all.worst->late.typical))
+      all.worst = {late->rank, *late, {g}};
+  }
+  std::vector<Straggler> found;
+  for (const auto& [rank, all] : seen)
+    if (all.clear && all.worst)
+      found.push_back(*all.worst);
+  return found;
+}
+
+// The ranks that were late to come, in each of their groups. A victim of the
+// straggler is late in some groups, but not in the one that it shares with the
+// straggler.
+std::vector<Straggler> late_to_come(const Case& facts) {
   struct Seen {
     std::size_t late = 0;
     std::size_t groups = 0;
@@ -299,20 +370,23 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
     return found != partners.end() && std::ranges::any_of(found->second, is);
   };
   for (std::uint32_t g = 0; g < facts.job.groups.size(); ++g) {
-    Comings group = comings_of(facts, {g});
+    Comings group = comings_of(facts, {g}, Moment::kComing);
     if (group.operations() < kFewestOperations || group.span() <= 0)
       continue;
     const bool quiet = is_quiet(group);
     const std::optional<Late> late = late_in(facts, group);
-    if (quiet && !late)
+    // That it is no chance shows in a group, too, that waits only a little
+    // longer for who has kept another one waiting before.
+    if (late && late->clear)
+      seen[late->rank].clear = true;
+    if (quiet && (!late || !late->costly))
       continue;
     for (const Rank rank : group.ranks) {
       Seen& all = seen[rank];
       ++all.groups;
-      if (!late || late->rank != rank)
+      if (!late || !late->costly || late->rank != rank)
         continue;
       ++all.late;
-      all.clear = all.clear || late->clear;
       all.alike = all.alike || !any_partner(rank, [&](Rank other) {
                     return std::ranges::binary_search(group.ranks, other);
                   });
@@ -322,41 +396,53 @@ std::optional<Verdict> blame_straggler(const Case& facts) {
       }
     }
   }
-  // A victim of the straggler is late in some groups, but not in the one that
-  // it shares with the straggler.
-  Verdict verdict;
-  const Seen* worst = nullptr;
+  std::vector<Straggler> found;
   for (const auto& entry : seen) {
     const Rank rank = entry.first;
     const Seen& all = entry.second;
     const bool with_partner = any_partner(rank, [&](Rank other) {
-      const auto found = seen.find(other);
+      const auto one = seen.find(other);
       return facts.job.find(other) == nullptr ||
-             (found != seen.end() &&
-              found->second.worst.typical > all.worst.typical / 2);
+             (one != seen.end() &&
+              one->second.worst.typical > all.worst.typical / 2);
     });
-    if (!all.clear || !all.alike || all.late != all.groups || with_partner)
-      continue;
-    verdict.culprits.push_back(rank);
-    if (worst == nullptr || all.worst.typical > worst->worst.typical)
-      worst = &all;
+    if (all.clear && all.alike && all.late > 0 && all.late == all.groups &&
+        !with_partner)
+      found.push_back({rank, all.worst, all.group});
   }
+  return found;
+}
+
+}  // namespace
+
+std::optional<Verdict> blame_straggler(const Case& facts) {
   // If many ranks are late, the clocks are wrong, not the ranks.
-  if (worst == nullptr ||
-      (verdict.culprits.size() > 1 &&
-       verdict.culprits.size() * 16 > facts.graph.world.size()))
+  const auto plausible = [&](const std::vector<Straggler>& late) {
+    return late.size() == 1 ||
+           (!late.empty() && late.size() * 16 <= facts.graph.world.size());
+  };
+  const std::vector<Straggler> to_go_on = late_to_go_on(facts);
+  const std::vector<Straggler> to_come = late_to_come(facts);
+  const bool went_on = plausible(to_go_on) &&
+                       !std::ranges::equal(to_go_on, to_come, {},
+                                           &Straggler::rank, &Straggler::rank);
+  const std::vector<Straggler>& late = went_on ? to_go_on : to_come;
+  if (!plausible(late))
     return std::nullopt;
+  Verdict verdict;
   verdict.kind = VerdictKind::kStraggler;
   verdict.confidence = Confidence::kLikely;
-  verdict.group = worst->group;
-  const bool alone = verdict.culprits.size() == 1;
+  for (const Straggler& one : late)
+    verdict.culprits.push_back(one.rank);
+  const Straggler& worst = *std::ranges::max_element(
+      late, {}, [](const Straggler& one) { return one.late.typical; });
+  verdict.group = worst.group;
   verdict.summary = fmt::format(
-      "{} {} the last to join on {:.0f}% of the {} occasions on which {} "
-      "waited "
+      "{} {} the last to {} on {:.0f}% of the {} occasions on which {} waited "
       "for one rank, {:.0f} ms after the others",
-      Case::ranks_text(verdict.culprits), alone ? "was" : "were",
-      worst->worst.last * 100, worst->worst.occasions,
-      facts.group_text(worst->group), worst->worst.typical / 1e6);
+      Case::ranks_text(verdict.culprits), late.size() == 1 ? "was" : "were",
+      went_on ? "go on" : "join", worst.late.last * 100, worst.late.occasions,
+      facts.group_text(worst.group), worst.late.typical / 1e6);
   return verdict;
 }
 
