@@ -1,8 +1,19 @@
-#include "flight/diagnosis/rules.h"
-
+// Ranks that others wait for and that wait for nobody: a host that does
+// something else, or a process that is gone.
+//
+// A rank never joined if its dump lists all that it called, others wait in an
+// operation after that, and it has nothing in progress itself. Where it left no
+// dump, all that is known is that all waits end at it.
+//
+// What fools it: a dump from before the others', in which the rank had not come
+// yet. So the wait must have lasted, or the job must seldom have looked like
+// this while it moved (stands). With several such ranks one may have dumped
+// early and the other be at fault, so that only one alone is accused with
+// certainty. A dump that was lost on its way looks like a process that is gone.
 #include <algorithm>
 
 #include "flight/diagnosis/evidence.h"
+#include "flight/diagnosis/rules.h"
 
 namespace postflight {
 
@@ -30,7 +41,8 @@ std::optional<Verdict> blame_idle(const Case& facts) {
   tell_operation(facts, wait, verdict);
   const std::vector<Rank> waiting = facts.graph.waiting_for(idle);
   const std::size_t members = facts.matching.lanes(wait.group).size();
-  verdict.confidence = lasted(facts, wait) && idle.size() * 2 < members &&
+  // Of several, one may have dumped early and the other be at fault.
+  verdict.confidence = lasted(facts, wait) && idle.size() == 1 && members > 2 &&
                                facts.job.group(wait.group).configured &&
                                facts.motion.early_count == 0
                            ? Confidence::kCertain
@@ -67,7 +79,8 @@ bool explains_all(const Case& facts, const Wait& wait) {
         (dump.entries.empty() ||
          facts.matching.completes(dump.entries[dump.entries.size() - 1])))
       return false;
-  return !usually_waits(facts, wait) && !just_begun(facts, wait);
+  return !usually_waits(facts, wait) && !just_begun(facts, wait) &&
+         !facts.motion.goes_on();
 }
 
 }  // namespace

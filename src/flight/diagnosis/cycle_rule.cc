@@ -1,9 +1,21 @@
-#include "flight/diagnosis/rules.h"
-
+// Ranks that wait for each other: each is in an operation that the next one has
+// not come to, because it is in another one. Somebody used two groups in
+// another order, called on the wrong group, or left out a transfer.
+//
+// The evidence is a cycle of oldest waits. Who broke the order is not in it;
+// what tells is, first, a call that stands alone on one group and is missing,
+// from the same line, on another; then a transfer that one rank has made less
+// often than the ranks of its stage in other pipelines; then the smaller side.
+// Between sides of equal size nobody is accused alone.
+//
+// What fools it: batches of transfers that are dumped a moment apart look like
+// a cycle, so that one with transfers must stand still. A ring that has wrapped
+// hides the transfer that was left out: the last unmatched one is named then.
 #include <algorithm>
 #include <map>
 
 #include "flight/diagnosis/evidence.h"
+#include "flight/diagnosis/rules.h"
 
 namespace postflight {
 namespace {

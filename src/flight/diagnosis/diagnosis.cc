@@ -3,8 +3,9 @@
 //   1. argument mismatch, wrong group: the cause of a hang that comes later
 //   2. in progress: the job moved between its dumps, so that together they show
 //      no single moment
-//   3. never joined: ranks that wait for nothing while others wait for them
-//   4. stalled device: it did not start or complete what its peers did
+//   3. stalled device: it certainly did not complete what its peers did
+//   4. never joined: ranks that wait for nothing while others wait for them
+//      stalled device: it did not start or complete what its peers did
 //   5. cycle: ranks that wait for each other
 //   6. no dump: ranks without one that others wait for
 //   7. all joined, none done: no rank is at fault
@@ -30,9 +31,9 @@ Verdict judge(const Case& facts) {
       return *std::move(verdict);
     return call_healthy(facts);
   }
-  for (const auto rule :
-       {blame_divergence, blame_unequal_transfer, call_in_progress, blame_idle,
-        blame_device, blame_cycle, blame_unknown, call_stuck})
+  for (const auto rule : {blame_divergence, blame_unequal_transfer,
+                          call_in_progress, blame_lagging_device, blame_idle,
+                          blame_device, blame_cycle, blame_unknown, call_stuck})
     if (std::optional<Verdict> verdict = rule(facts)) {
       if (verdict->kind != VerdictKind::kInconclusive)
         return *std::move(verdict);

@@ -1,8 +1,22 @@
-#include "flight/diagnosis/rules.h"
-
+// Ranks that called something else than the others with the same number:
+// another operation, other sizes or dtypes, or the same on another group.
+//
+// The evidence is the first row of a group whose calls can't work together, and
+// that the group is stuck from there on or others wait for the odd ones. The
+// majority is right; between equal sides the one that strayed from its group is
+// wrong, or it is unknown. Calls that are those of the others shifted tell that
+// an operation was skipped or added. As calls don't change, it does not matter
+// when each rank dumped, and the verdict may be certain.
+//
+// What fools it: a majority that is wrong, as after a bad release on most
+// hosts. Operations that differ by right (rooted ones, all_to_all with splits)
+// are for Calls to know. What is no longer in a ring, or was done in a dump of
+// active work only, can't be compared: the first difference that is left is
+// named.
 #include <algorithm>
 
 #include "flight/diagnosis/evidence.h"
+#include "flight/diagnosis/rules.h"
 
 namespace postflight {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "flight/model/entry.h"
 
@@ -90,8 +91,8 @@ std::size_t place_in_job(const Case& facts, std::uint32_t rank) {
 }
 
 // In less than that part of its time a job is hardly ever asked by chance.
-constexpr double kRare = 0.06;
-constexpr double kRareInGloo = 0.2;
+constexpr double kRare = 0.02;
+constexpr double kRareInGloo = 0.1;
 // So many of the group's operations tell how its ranks used to come.
 constexpr std::size_t kPast = 64;
 
@@ -275,13 +276,38 @@ bool just_begun(const Case& facts, const Wait& wait) {
 
 namespace {
 
+// Whether ranks came to what they wait in long before their dumps, compared
+// with how far apart they came; true if start times do not tell.
+bool waits_together(const Case& facts) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+  for (std::uint32_t rank = 0; rank < facts.graph.world.size(); ++rank) {
+    if (facts.graph.idle(rank))
+      continue;
+    const std::size_t place = place_in_job(facts, rank);
+    const RankDump& dump = facts.job.ranks[place];
+    const Wait& wait = facts.graph.waits[facts.graph.waits_of[rank].front()];
+    const std::int64_t came = created(
+        facts, *std::ranges::find(wait.waiting, rank, &Wait::Waiter::rank));
+    first = std::min(first, elapsed(facts.motion.offsets[place], came));
+    last = std::max(last, elapsed(facts.motion.offsets[place], came));
+    if (dates_itself(dump))
+      shortest =
+          std::min(shortest, elapsed(came, facts.matching.latest(place)));
+  }
+  return shortest == std::numeric_limits<std::int64_t>::max() ||
+         (shortest > 20 * kWatchdogPoll && shortest / 3 > elapsed(first, last));
+}
+
 // Dumps of active work only tell nothing of the past. All that is left is that
 // they agree, and that few ranks keep all the others.
 bool stands_without_past(const Case& facts,
                          const std::vector<std::uint32_t>& absent) {
   if (absent.empty() ||
       facts.motion.early_count + facts.motion.lagging_count > 0 ||
-      absent.size() * 8 > facts.graph.world.size() + 7)
+      absent.size() * 8 > facts.graph.world.size() + 7 ||
+      !waits_together(facts))
     return false;
   for (const RankDump& dump : facts.job.ranks) {
     const std::uint32_t rank = facts.graph.place(dump.rank);
@@ -292,12 +318,12 @@ bool stands_without_past(const Case& facts,
   return true;
 }
 
-// At most how probable it is that the early dumps of a moving job, each taken
-// at some moment, all came before the end of an operation, and all others so
+// At most how probable it is that so many dumps of a moving job, each taken at
+// some moment, all came before the end of an operation, and all others so
 // long after it that no watchdog had still to notice it.
-double by_order(const Case& facts) {
+double by_order(const Case& facts, std::size_t earlier) {
   const auto all = static_cast<double>(facts.motion.complete);
-  const auto before = static_cast<double>(facts.motion.early_count);
+  const auto before = static_cast<double>(earlier);
   const auto poll = static_cast<double>(kWatchdogPoll);
   // Of the time between the first dump and the last.
   const double noticing =
@@ -310,17 +336,28 @@ double by_order(const Case& facts) {
                            std::pow(1 - noticing - part, all - before));
 }
 
+// Whether those that wait there do so in what others are certainly done with.
+bool lags(const Case& facts, const Wait& wait) {
+  return !wait.transfer && !wait.done.empty() &&
+         wait.sequence == facts.motion.finished[wait.group.value];
+}
+
 }  // namespace
 
 bool stands(const Case& facts, const Wait& wait,
             const std::vector<std::uint32_t>& absent) {
   if (facts.motion.gave_up || lasted(facts, wait))
     return true;
-  if (just_begun(facts, wait))
+  if (just_begun(facts, wait) || facts.motion.goes_on())
     return false;
+  if (facts.motion.standing_count > facts.motion.fresh_count)
+    return true;
   // A fault keeps some ranks, not most of those that wait with them.
   if (!wait.transfer && wait.absent.size() > wait.waiting.size() &&
       wait.absent.size() > 1)
+    return false;
+  // Of the ranks of several hosts, some come later than others at any time.
+  if (absent.size() > 1 && absent.size() * 4 > facts.graph.world.size())
     return false;
   // Who waits there and is alive came just before.
   if (std::ranges::any_of(wait.waiting, [&](const Wait::Waiter& waiter) {
@@ -349,7 +386,10 @@ bool stands(const Case& facts, const Wait& wait,
     if (rare > kRare && !early)
       rare = std::min(rare, usually_idle(facts, rank));
   if (early && absent.size() == facts.motion.early_count)
-    rare *= by_order(facts);
+    rare *= by_order(facts, facts.motion.early_count);
+  // Devices fail more seldom than hosts are slow.
+  if (wait.waiting.size() == 1 && lags(facts, wait))
+    rare *= 2 * by_order(facts, 1);
   // Gloo records no times at which operations end, and less is known of it.
   // That several stop at once is rarer than that one does.
   const auto several =

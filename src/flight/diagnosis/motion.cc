@@ -20,6 +20,18 @@
 // in four of five moments, one that does so every 2 s in one of forty. Several
 // early dumps of a hang are fewer than that.
 //
+// Start times tell more. What waits for its peers has started: a job in which
+// most devices have not come to their oldest operation is computing, and stands
+// nowhere. And what has started is seen to be so when it is dumped, so that the
+// dump tells for how long it has waited. A second dump of one process repeats
+// the times of the first, and so looks younger than it is.
+//
+// A rank that waits in what the others have finished has a device that failed,
+// or it dumped before they had. If its host had come to where hosts wait for
+// their devices (the others went on from there late, and not before all had
+// come), the device explains all; if hosts go on there, its host had stopped
+// or its dump is early.
+//
 // What fools it: gloo, dumps of active operations only and transfers without
 // batches show no signs of life, and in a job whose operations take seconds
 // they are rare. A job whose ranks all dump within one operation looks the same
@@ -27,6 +39,7 @@
 #include "flight/diagnosis/motion.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -118,6 +131,7 @@ class Finder {
     compare_groups();
     compare_transfers();
     count();
+    find_ages();
     return std::move(motion_);
   }
 
@@ -204,7 +218,15 @@ class Finder {
         all_need_all &= needs_all(lane, slot);
       active = std::max(active, lane.slots.front().sequence - 1);
     }
-    return all_need_all ? std::max(finished, active) : finished;
+    if (all_need_all)
+      return std::max(finished, active);
+    // What kind of operation it was, those tell that still wait in it.
+    for (const Lane& lane : matching_.lanes(group))
+      for (const Slot& slot : lane.slots)
+        if (slot.sequence <= active && slot.sequence > finished &&
+            needs_all(lane, slot))
+          finished = slot.sequence;
+    return finished;
   }
 
   void compare_groups() {
@@ -243,11 +265,62 @@ class Finder {
         // A device that is stuck does not keep its host from going on, unless
         // that waits for it; a rank that raised shows nothing later.
         if (lane.last_enqueued == finished && ahead > finished && ended != 0 &&
+            !lane.dump->entries.retired(pending->closing) &&
             elapsed(ended, elapsed(motion_.offsets[rank],
-                                   matching_.latest(rank))) <= kWatchdogPoll)
+                                   matching_.latest(rank))) <= kWatchdogPoll &&
+            !host_waits(lane, *pending))
           motion_.early[rank] = 1;
       }
     }
+  }
+
+  // Whether the rank's host has come to where hosts wait for their devices: the
+  // others went on from there only when all had come to `pending`, and later
+  // than hosts go on else. That it enqueued nothing more needs no other cause
+  // then than that its device does not finish.
+  bool host_waits(const Lane& lane, const Slot& pending) const {
+    constexpr std::size_t kMostCompared = 16;
+    const Entries& own = lane.dump->entries;
+    const auto last = static_cast<std::uint32_t>(own.size() - 1);
+    const GroupId group = job_.call(own[last]).group;
+    const std::int64_t sequence = own.sequence(last);
+    if (matching_.operation(own.call(last)).point_to_point())
+      return false;
+    std::int64_t came = std::numeric_limits<std::int64_t>::min();
+    for (const Lane& other :
+         matching_.lanes(job_.call(own[pending.entry]).group))
+      if (other.dump != nullptr)
+        if (const Slot* const slot = other.find(pending.sequence))
+          came =
+              std::max(came, elapsed(motion_.offsets[place_of(other)],
+                                     other.dump->entries.created(slot->entry)));
+    std::vector<double> waits;
+    std::vector<double> usual;
+    std::size_t after_all = 0;
+    for (const Lane& other : matching_.lanes(group)) {
+      if (&other == &lane || other.dump == nullptr ||
+          waits.size() == kMostCompared)
+        continue;
+      const Slot* const slot = other.find(sequence);
+      const Entries& entries = other.dump->entries;
+      if (slot == nullptr || slot->closing + 1 >= entries.size())
+        continue;
+      const std::int64_t next = entries.created(slot->closing + 1);
+      after_all += elapsed(motion_.offsets[place_of(other)], next) >= came;
+      waits.push_back(
+          static_cast<double>(elapsed(entries.created(slot->closing), next)));
+      const std::size_t count = entries.size();
+      for (std::size_t i = count > kPast / 4 ? count - kPast / 4 : 1; i < count;
+           ++i)
+        usual.push_back(static_cast<double>(
+            elapsed(entries.created(i - 1), entries.created(i))));
+    }
+    if (waits.empty() || usual.empty() || after_all * 4 < waits.size() * 3)
+      return false;
+    const auto quarter =
+        usual.begin() + static_cast<std::ptrdiff_t>(usual.size() / 4);
+    std::ranges::nth_element(usual, quarter);
+    return median(waits) >= 3 * *quarter || *quarter >= 1e6;
   }
 
   // What was received has been sent. What was sent need not have been
@@ -369,6 +442,49 @@ class Finder {
           0, elapsed(std::ranges::min(moments), std::ranges::max(moments)));
   }
 
+  // What the oldest pending operation of each rank tells where start times are
+  // recorded: what waits for others has started, and what has started is seen
+  // to be so when it is dumped, which tells for how long it has waited.
+  void find_ages() {
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      const RankDump& dump = job_.ranks[rank];
+      if (!dump.complete || motion_.early[rank] || !matching_.has_starts(rank))
+        continue;
+      const std::optional<std::uint32_t> oldest = oldest_pending(rank);
+      if (!oldest)
+        continue;
+      if (dump.entries.state(*oldest) == State::kScheduled)
+        ++motion_.computing_count;
+      if (dump.entries.state(*oldest) != State::kStarted ||
+          motion_.longest_ns == 0)
+        continue;
+      const std::int64_t age =
+          elapsed(dump.entries.created(*oldest), matching_.latest(rank));
+      if (age > 20 * kWatchdogPoll && age / 3 > motion_.longest_ns)
+        ++motion_.standing_count;
+      else if (age <= std::max(20 * kWatchdogPoll, motion_.longest_ns / 2 * 3))
+        ++motion_.fresh_count;
+      else
+        ++motion_.unsure_count;
+    }
+  }
+
+  std::optional<std::uint32_t> oldest_pending(std::size_t rank) const {
+    const RankDump& dump = job_.ranks[rank];
+    std::optional<std::uint32_t> oldest;
+    const auto see = [&oldest](std::uint32_t entry) {
+      oldest = std::min(oldest.value_or(entry), entry);
+    };
+    for (const Transfer& transfer : matching_.transfers(rank))
+      if (!transfer.done)
+        see(transfer.closing);
+    for (const GroupId group : dump.groups)
+      if (const Lane* const lane = matching_.lane(group, dump.rank))
+        if (const Slot* const pending = lane->first_pending())
+          see(pending->closing);
+    return oldest;
+  }
+
   const Matching& matching_;
   const Job& job_;
   Motion motion_;
@@ -388,6 +504,11 @@ bool Motion::moved() const {
   // were asked early. A job that moves has about as many as it used to.
   return static_cast<double>(alive_count) * 2 >= expected_alive &&
          (alive_count > 2 || (alive_count > 1 && alive_count * 4 >= complete));
+}
+
+bool Motion::goes_on() const {
+  return fresh_count > standing_count ||
+         computing_count > standing_count + fresh_count + unsure_count;
 }
 
 Motion find_motion(const Matching& matching) {

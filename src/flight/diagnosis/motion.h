@@ -46,6 +46,14 @@ struct Motion {
   double silent = 1;
   // How long it usually went on being so, as a random moment would find it.
   std::int64_t stretch_ns = 0;
+  // Of the dumps that tell their moment and are not early, how many show a wait
+  // that has lasted longer than operations take, and how many one that has not.
+  std::size_t standing_count = 0;
+  std::size_t fresh_count = 0;
+  std::size_t unsure_count = 0;
+  // How many show that their device has not come to the oldest operation, so
+  // that it waits for nobody.
+  std::size_t computing_count = 0;
   // A watchdog gave up on an operation.
   bool gave_up = false;
   // The longest time that an operation took from creation to completion; 0 if
@@ -58,6 +66,9 @@ struct Motion {
 
   // Whether the job certainly or most probably moved while it was dumped.
   bool moved() const;
+  // Whether start times show that most devices were busy, or have not waited
+  // for longer than usual.
+  bool goes_on() const;
 };
 
 Motion find_motion(const Matching& matching);

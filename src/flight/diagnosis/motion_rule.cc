@@ -1,3 +1,10 @@
+// The dumps show different moments of a job that goes on: half of them are
+// older than what others have finished, or as many ranks as usual had just
+// finished something. Both are counted by Motion.
+//
+// What fools it: a hang in which most ranks were asked for their dumps before
+// it began. Late dumps of the same ranks would show it, so that the advice is
+// to dump again.
 #include <algorithm>
 #include <chrono>
 
@@ -8,6 +15,7 @@
 #include "flight/diagnosis/rules.h"
 
 namespace postflight {
+
 std::optional<Verdict> call_in_progress(const Case& facts) {
   if (!facts.motion.moved())
     return std::nullopt;

@@ -20,6 +20,8 @@ std::optional<Verdict> call_in_progress(const Case& facts);
 // Never joined, point-to-point: the rank did not come to an operation that
 // others wait in.
 std::optional<Verdict> blame_idle(const Case& facts);
+// Stalled device: it has certainly not ended what its peers have.
+std::optional<Verdict> blame_lagging_device(const Case& facts);
 // Stalled device: it lags behind its peers in the same operation.
 std::optional<Verdict> blame_device(const Case& facts);
 // Cycle: ranks wait for each other, because they use groups in different

@@ -1,8 +1,16 @@
-#include "flight/diagnosis/rules.h"
-
+// All ranks joined, with the same arguments, and nobody is done: the network,
+// the library, or a device of which no start time tells.
+//
+// The evidence is an operation at the end of all waits in which nobody is
+// absent, and that nothing moves: no dump shows a sign of life, and the wait
+// has lasted, or the job was seldom as silent. Nobody is accused.
+//
+// What fools it: a job that moves is in one operation on all ranks at many
+// moments. Where silence is common in it, the verdict is inconclusive.
 #include <algorithm>
 
 #include "flight/diagnosis/evidence.h"
+#include "flight/diagnosis/rules.h"
 
 namespace postflight {
 namespace {
@@ -53,9 +61,10 @@ std::optional<Verdict> call_stuck(const Case& facts) {
   verdict.confidence = Confidence::kLikely;
   add_waiting(facts, *stuck, verdict);
   // A job that moves can be in one operation on all ranks, too.
-  const bool still = facts.motion.longest_ns > 0 || facts.motion.gave_up
-                         ? stands(facts, *stuck, {})
-                         : lasted(facts, *stuck);
+  const bool still = (facts.motion.alive_count == 0 || facts.motion.gave_up) &&
+                     (facts.motion.longest_ns > 0 || facts.motion.gave_up
+                          ? stands(facts, *stuck, {})
+                          : lasted(facts, *stuck));
   verdict.kind =
       still ? VerdictKind::kAllJoinedStuck : VerdictKind::kInconclusive;
   if (!still)

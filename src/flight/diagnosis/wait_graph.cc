@@ -186,6 +186,9 @@ class Maker {
         wait.absent.push_back(furthest_behind(wait.group));
         continue;
       }
+      // Whatever the dumps of its members lack.
+      const bool all_joined =
+          wait.sequence <= motion_.finished[wait.group.value];
       for (const Lane& lane : matching_.lanes(wait.group)) {
         const std::uint32_t rank = graph_.place(lane.rank);
         switch (presence(lane, wait.sequence)) {
@@ -193,9 +196,12 @@ class Maker {
             wait.absent.push_back(rank);
             break;
           case Presence::kNoDump:
-            wait.unknown.push_back(rank);
+            if (!all_joined)
+              wait.unknown.push_back(rank);
             break;
           case Presence::kUnknown:
+            if (all_joined)
+              break;
             if (!lane.dump->complete || !lane.bounded)
               wait.unknown.push_back(rank);
             else if (motion_.older[place_in_job(*lane.dump)])
@@ -205,7 +211,7 @@ class Maker {
             break;
           case Presence::kPassed:
             // Overwritten entries are older.
-            if (!lane.dump->complete)
+            if (!lane.dump->complete && !all_joined)
               wait.unknown.push_back(rank);
             else
               wait.done.push_back(rank);

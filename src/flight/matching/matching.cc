@@ -27,7 +27,6 @@ Matching::Matching(const Job& job, const Context& context)
       with_transfers_(job.groups.size()),
       name_completes_(job.tables.text_count()),
       latest_(job.ranks.size()),
-      latest_completions_(job.ranks.size()),
       has_starts_(job.ranks.size()),
       paces_(job.ranks.size()) {
   find_backends();
@@ -153,7 +152,6 @@ class Matching::RankReader {
     const EntryRoles roles = matching_.roles(rank_index_);
     const Entries& entries = dump_.entries;
     std::int64_t latest = 0;
-    std::int64_t latest_completion = 0;
     bool has_starts = false;
     Pace& pace = matching_.paces_[rank_index_];
     std::int64_t first = 0;
@@ -166,7 +164,6 @@ class Matching::RankReader {
       const std::int64_t completed = entries.completed(i);
       const std::int64_t started = entries.started(i);
       latest = std::max({latest, created, completed, started});
-      latest_completion = std::max(latest_completion, completed);
       has_starts |= started != 0;
       if (completed != 0 && created != 0 && entries.retired(i)) {
         pace.longest_ns =
@@ -201,7 +198,6 @@ class Matching::RankReader {
       pace.mean_gap_ns =
           std::max<std::int64_t>(1, elapsed(first, last) / (retired - 1));
     matching_.latest_[rank_index_] = latest;
-    matching_.latest_completions_[rank_index_] = latest_completion;
     matching_.has_starts_[rank_index_] = has_starts ? 1 : 0;
     if (std::ranges::any_of(states_, [](const State& one) {
           return one.lane != nullptr && one.lane->only_active;

@@ -82,10 +82,6 @@ class Matching {
   std::int64_t latest(std::size_t rank_index) const {
     return latest_[rank_index];
   }
-  // The newest time at which it saw something end.
-  std::int64_t latest_completion(std::size_t rank_index) const {
-    return latest_completions_[rank_index];
-  }
   // What the rank's operations took, of those that were retired.
   struct Pace {
     std::int64_t longest_ns = 0;   // from creation to completion
@@ -125,7 +121,6 @@ class Matching {
   std::vector<char> with_transfers_;
   std::vector<char> name_completes_;  // by the name's TextId
   std::vector<std::int64_t> latest_;
-  std::vector<std::int64_t> latest_completions_;
   std::vector<char> has_starts_;
   std::vector<Pace> paces_;
   std::vector<std::int64_t> finished_;  // by group
