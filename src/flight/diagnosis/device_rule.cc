@@ -67,8 +67,11 @@ bool later_than(const Case& facts, const Lane& lane, const Slot& slot,
                                 facts.matching.latest(index))) > kMargin;
 }
 
-// The ranks that had not completed what peers had, certainly before them.
+// The ranks that had not completed what peers had, certainly before them. A
+// broadcast may end on some while others still wait for one whose device stands.
 std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
+  if (!facts.needs_all(wait))
+    return std::nullopt;
   std::int64_t ended = 0;
   const std::span<const Lane> lanes = facts.matching.lanes(wait.group);
   for (const Lane& lane : lanes)
