@@ -70,7 +70,7 @@ Result<> ProfileRun::create_log() {
                 : fmt::format("profile-rank{}.pflog", sampling_.rank);
   asked_for_ = file_;
   std::error_code error;
-  // A device or a pipe is written to, not replaced.
+  // A device is written to, not replaced.
   if (request_.existing == Existing::kReplace ||
       (std::filesystem::exists(file_, error) &&
        !std::filesystem::is_regular_file(file_, error))) {

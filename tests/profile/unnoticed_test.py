@@ -171,6 +171,19 @@ print(signal.getsignal(signal.SIGTRAP) is not None)
         self.same("sh", "-c", "exit 3")
         self.same(PYTHON, "-c", "raise SystemExit(77)")
 
+    def test_does_not_wait_for_readers_of_a_fifo(self):
+        fifo = os.path.join(self.folder, "fifo")
+        os.mkfifo(fifo)
+        ran = os.path.join(self.folder, "ran")
+        for options in [], ["--force"]:
+            done = subprocess.run(
+                [self.postflight, "profile", *options, "-o", fifo, "--",
+                 "touch", ran], capture_output=True, text=True, timeout=30,
+                check=False)
+            self.assertIn("a FIFO", done.stderr)
+            self.assertEqual(done.returncode, 2)
+            self.assertFalse(os.path.exists(ran))
+
     def test_says_nothing_in_programs_that_outlive_it(self):
         folder = self.folder
         text = f"""

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -87,7 +88,18 @@ Result<ProfileLogWriter> ProfileLogWriter::create(
     const std::filesystem::path& path, bool exclusive) {
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND |
                     (exclusive ? O_EXCL : O_TRUNC);
-  Descriptor descriptor(::open(path.c_str(), flags, 0666));
+  // Opening a FIFO would wait for somebody to read it, and the file is read
+  // again for the report.
+  Descriptor descriptor(::open(path.c_str(), flags | O_NONBLOCK, 0666));
+  struct stat status = {};
+  const bool is_fifo = descriptor.is_open()
+                           ? ::fstat(descriptor.number(), &status) == 0 &&
+                                 S_ISFIFO(status.st_mode)
+                           : errno == ENXIO;
+  if (is_fifo)
+    return fail(ErrorKind::kUsage,
+                "cannot record to {}, which is a FIFO or a socket: give a file",
+                path.native());
   if (!descriptor.is_open())
     return fail_errno(fmt::format("cannot create {}", path.native()));
   TRY(write_all(descriptor.number(), kProfileLogMagic, path.native()));
