@@ -14,12 +14,12 @@ namespace {
 
 // Nothing that a job says at its end is further apart. What is older is of an
 // earlier attempt of a job that was started again.
-constexpr std::int64_t kOneEnd = std::int64_t{30} * 60 * 1'000'000'000;
+constexpr std::int64_t kOneSilence = std::int64_t{30} * 60 * 1'000'000'000;
 
 bool is_of_another_attempt(const std::optional<LogTime>& before,
                            const std::optional<LogTime>& now) {
   return before && now && before->has_year == now->has_year &&
-         now->nanoseconds - before->nanoseconds > kOneEnd;
+         now->nanoseconds - before->nanoseconds > kOneSilence;
 }
 
 LogProgress::Operation operation_of(const LoggedOperation& logged) {

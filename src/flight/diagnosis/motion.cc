@@ -50,7 +50,7 @@ namespace postflight {
 namespace {
 
 // So many entries at the end of each dump tell how the job used to move.
-constexpr std::size_t kPast = 256;
+constexpr std::size_t kPastOperations = 256;
 
 bool ended_recently(const Entries& entries, std::uint32_t entry,
                     std::int64_t longest) {
@@ -75,7 +75,8 @@ struct Pulse {
 };
 
 std::optional<Pulse> pulse_of(const Entries& entries, std::int64_t gap_ns) {
-  const std::size_t first = entries.size() > kPast ? entries.size() - kPast : 0;
+  const std::size_t first =
+      entries.size() > kPastOperations ? entries.size() - kPastOperations : 0;
   std::map<std::int64_t, std::int64_t> ticks;  // and what ended before each
   for (std::size_t i = first; i < entries.size(); ++i)
     if (entries.retired(i) && entries.completed(i) != 0 &&
@@ -310,8 +311,9 @@ class Finder {
       waits.push_back(
           static_cast<double>(elapsed(entries.created(slot->closing), next)));
       const std::size_t count = entries.size();
-      for (std::size_t i = count > kPast / 4 ? count - kPast / 4 : 1; i < count;
-           ++i)
+      for (std::size_t i =
+               count > kPastOperations / 4 ? count - kPastOperations / 4 : 1;
+           i < count; ++i)
         usual.push_back(static_cast<double>(
             elapsed(entries.created(i - 1), entries.created(i))));
     }
