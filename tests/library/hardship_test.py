@@ -156,13 +156,21 @@ class Forks(unittest.TestCase):
         safetensors(large, LARGE)
         ended = threading.Event()
 
+        def work_once():
+            postflight.Checkpoint(large).list()
+            shared.digest()
+            postflight.entries(DATA / "flight/nccl_tp_fsdp")
+            with postflight.SharedTemporaryFolder():
+                pass
+
         def work():
             while not ended.is_set():
-                postflight.Checkpoint(large).list()
-                shared.digest()
-                postflight.entries(DATA / "flight/nccl_tp_fsdp")
-                with postflight.SharedTemporaryFolder():
-                    pass
+                work_once()
+
+        # A module that another thread imports during a fork stays locked in the
+        # child, in any Python program. So all of them are imported before.
+        work_once()
+        postflight.diagnose(DATA / "flight/nccl_tp_fsdp")
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
             thread.start()
