@@ -68,7 +68,8 @@ bool later_than(const Case& facts, const Lane& lane, const Slot& slot,
 }
 
 // The ranks that had not completed what peers had, certainly before them. A
-// broadcast may end on some while others still wait for one whose device stands.
+// broadcast may end on some while others still wait for one whose device
+// stands.
 std::optional<Stall> stall_in(const Case& facts, const Wait& wait) {
   if (!facts.needs_all(wait))
     return std::nullopt;
