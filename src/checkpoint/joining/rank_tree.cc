@@ -252,7 +252,6 @@ class RankTree {
     std::vector<ShardBox> boxes;
     std::string problem;
     const Tensor* first = nullptr;
-    Dtype dtype;
     for (const Member& member : group.members) {
       const Tensor* const tensor = from_.tensor_at(member.node);
       Result<> added =

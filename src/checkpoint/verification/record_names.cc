@@ -104,8 +104,7 @@ class CityHash {
   }
 
   Word upto_64() const {
-    const auto half_of = [this](Word first, Word second, Word third,
-                                Word fourth) {
+    const auto half_of = [](Word first, Word second, Word third, Word fourth) {
       Word a = first;
       const Word b = turned(a + fourth, 52);
       Word c = turned(a, 37);
