@@ -22,7 +22,10 @@
 // ends; there a rank that is late by the same time in all operations is taken
 // for one with another clock. The stages of a pipeline differ by right, so that
 // a rank with transfers is compared with others of its stage; and where those
-// at both ends of a transfer are late, the link between them may be slow.
+// at both ends of a transfer are late, the link between them may be slow. A
+// host that reads values back from its device enqueues later than those that
+// run ahead, though nobody waits for it: it comes when the operation before has
+// ended. So the time after that end has to be part of its lateness.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -90,9 +93,12 @@ struct Comings {
 };
 
 //
+// Or since when others can have waited for them: not before the operation
+// before ended, as their devices were busy until then.
+//
 // Or when they went on to their next operation, of those that nobody went on
 // from before all had come.
-enum class Moment : std::uint8_t { kComing, kGoingOn };
+enum class Moment : std::uint8_t { kComing, kHoldingUp, kGoingOn };
 
 Comings comings_of(const Case& facts, GroupId group, Moment moment) {
   Comings found;
@@ -122,11 +128,14 @@ Comings comings_of(const Case& facts, GroupId group, Moment moment) {
             lanes[i]->dump - facts.job.ranks.data())]);
   const std::int64_t base =
       shortest->dump->entries.created(shortest->slots[0].entry);
+  // When the operation before ended: until then nobody waited for a host.
+  double ended_before = -std::numeric_limits<double>::infinity();
   for (const Slot& slot : shortest->slots) {
     bool whole = slot.sequence > 1;  // the first makes the communicator
     bool timed = true;
     double all_came = -std::numeric_limits<double>::infinity();
     double first_left = std::numeric_limits<double>::infinity();
+    double first_end = first_left;
     for (std::size_t i = 0; whole && i < lanes.size(); ++i) {
       const Slot* const own = lanes[i]->find(slot.sequence);
       whole = own != nullptr && own->done;
@@ -137,7 +146,8 @@ Comings comings_of(const Case& facts, GroupId group, Moment moment) {
       const std::int64_t end = entries.completed(own->closing);
       ended[i] = static_cast<double>(elapsed(base, end));
       timed &= end != 0 && entries.retired(own->closing);
-      if (moment == Moment::kComing)
+      first_end = std::min(first_end, ended[i] - skews[i]);
+      if (moment != Moment::kGoingOn)
         continue;
       all_came = std::max(all_came, came[i] - skews[i]);
       whole = own->closing + 1 < entries.size();
@@ -147,6 +157,11 @@ Comings comings_of(const Case& facts, GroupId group, Moment moment) {
           static_cast<double>(elapsed(base, entries.created(own->closing + 1)));
       first_left = std::min(first_left, came[i] - skews[i]);
     }
+    if (moment == Moment::kHoldingUp)
+      for (std::size_t i = 0; i < lanes.size(); ++i)
+        came[i] = std::max(came[i], ended_before + skews[i]);
+    if (whole && timed)
+      ended_before = first_end;
     if (!whole || first_left < all_came)
       continue;
     const double usual = quantile(came, 0.5);
@@ -307,6 +322,24 @@ std::optional<Late> late_in(const Case& facts, Comings& group) {
   return Late{group.ranks[worst], typical, part, seen.all, clear, costly};
 }
 
+// Whether others waited for it after the operation before had ended, for a part
+// of its lateness that watchdogs' stamps of that end leave.
+bool holds_up(const Comings& group, const Late& late) {
+  constexpr double kPart = 0.04;
+  double waited = 0;
+  std::size_t occasions = 0;
+  for (std::size_t k = 0; k < group.operations(); ++k) {
+    const Last last = last_in(group, k);
+    if (group.ranks[last.who] == late.rank) {
+      waited += last.by;
+      ++occasions;
+    }
+  }
+  return occasions > 0 && waited >= kPart * late.typical *
+                                        static_cast<double>(late.occasions) *
+                                        late.last;
+}
+
 // The ranks that each rank exchanges transfers with.
 std::map<Rank, std::vector<Rank>> partners_in(const Case& facts) {
   std::map<Rank, std::vector<Rank>> partners;
@@ -374,7 +407,9 @@ std::vector<Straggler> late_to_come(const Case& facts) {
     if (group.operations() < kFewestOperations || group.span() <= 0)
       continue;
     const bool quiet = is_quiet(group);
-    const std::optional<Late> late = late_in(facts, group);
+    std::optional<Late> late = late_in(facts, group);
+    if (late && !holds_up(comings_of(facts, {g}, Moment::kHoldingUp), *late))
+      late.reset();
     // That it is no chance shows in a group, too, that waits only a little
     // longer for who has kept another one waiting before.
     if (late && late->clear)
