@@ -53,7 +53,7 @@ bool explain_missing(const JobLog& log, const Job& job, Verdict& verdict) {
   return true;
 }
 
-// Who ended and left a dump all the same is no rank without one.
+// A rank that ended but left a dump does not count as one without a dump.
 VerdictKind kind_with_dumps(const Verdict& told, const JobLog& log,
                             const Job& job) {
   if (told.kind != VerdictKind::kNoDump ||

@@ -150,7 +150,7 @@ class NumpyArrays {
     return {};
   }
 
-  // As bytes of the file, for what is no record or begins inside an element.
+  // As bytes of the file, if it is not a record or begins inside an element.
   Result<> place(const NumpyHeader& header, Storage& storage,
                  std::uint64_t& first) {
     std::uint64_t begin = 0;

@@ -410,7 +410,7 @@ std::vector<Straggler> late_to_come(const Case& facts) {
     std::optional<Late> late = late_in(facts, group);
     if (late && !holds_up(comings_of(facts, {g}, Moment::kHoldingUp), *late))
       late.reset();
-    // That it is no chance shows in a group, too, that waits only a little
+    // It can also be seen not to be chance in a group that waits only a little
     // longer for who has kept another one waiting before.
     if (late && late->clear)
       seen[late->rank].clear = true;
